@@ -1,0 +1,55 @@
+# The commands of the project. `make` alone lists them.
+# Every target runs on a clean clone with Go installed; what else a target
+# needs is fetched by it, or named with the way to get it.
+
+SHELL     := bash
+GO        ?= go
+SEEDS     ?= 200
+FUZZTIME  ?= 30s
+ARGS      ?=
+BENCHTIME ?= 1s
+export GOFLAGS ?= -buildvcs=false
+
+.PHONY: help run test bench lint fuzz breaks readme nightly clean
+
+help: ## what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## the whole scenario suite in the simulator (ARGS="A1 --seeds 50" for less; needs Go alone)
+	@CGO_ENABLED=0 $(GO) run ./cmd/simrun run $(ARGS)
+
+test: ## every test; fetches what they need
+	@scripts/deps
+	$(GO) test ./...
+
+bench: ## speed of the simulator and of the core (BENCHTIME=1s)
+	@scripts/deps
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+	CGO_ENABLED=0 $(GO) run ./cmd/simrun bench
+
+lint: ## gofmt, vet, staticcheck
+	@scripts/lint
+
+fuzz: ## every fuzz target for FUZZTIME each (30s)
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+breaks: ## break the core by hand, one defect at a time; each must turn the suite red
+	@$(GO) run ./scripts/breaks $(ARGS)
+
+readme: ## record the failing story of the README again
+	@scripts/readme-story
+
+nightly: ## full counts: 200 seeds, long properties, 5 minutes of each fuzz target, every break
+	@scripts/deps
+	$(MAKE) lint
+	RAPID_CHECKS=5000 $(GO) test -count=1 -timeout 60m ./...
+	CGO_ENABLED=0 $(GO) run ./cmd/simrun run --design document --seeds $(SEEDS)
+	CGO_ENABLED=0 $(GO) run ./cmd/simrun run --design hardened --seeds $(SEEDS)
+	CGO_ENABLED=0 $(GO) run ./cmd/simrun doctor
+	$(MAKE) breaks
+	$(MAKE) fuzz FUZZTIME=5m
+
+clean: ## remove what was built and what runs left behind
+	rm -rf bin out
+	find . -name '*.test' -type f -delete
+	$(GO) clean -testcache
