@@ -24,6 +24,14 @@ type Request struct {
 	Instance core.InstanceID
 	// NoInstance is true for a PING with nil: an untracked prober.
 	NoInstance bool
+	// Legacy is true for a PING of before liveness (A9): it has no payload.
+	// Only a Legacy decoder sets it.
+	Legacy bool
+	// OldNumber is true where the request came under the other dialect's
+	// number: a rope register as 25, a rope drop as 26, GET_EXPERIMENTAL as 32.
+	// A rope drop under it is to be served only for an id that has rope state,
+	// for 26 had another meaning too (PROTOCOL, section 0).
+	OldNumber bool
 
 	Key       Key
 	TPSize    int64
@@ -54,11 +62,36 @@ type Request struct {
 	// ReportBlockAllocation: how many records; their content is not kept.
 	Records int
 
-	ints     []int64  // backing of Exports' shapes and Groups' layers
-	tokens   []uint32 // backing of Key.Tokens
-	chunks   []core.ChunkKey
-	scratch  []byte
-	groupOff []int
+	payloads int    // payload frames that came
+	part     int    // part in which decoding stopped
+	why      string // what is wrong there
+
+	// Backing of what decoding fills, kept from message to message. The
+	// exported slices alias it after Decode only, so that a caller may point
+	// them at its own memory to encode.
+	ints      []int64 // Exports' shapes and Groups' layers
+	tokens    []uint32
+	blocks    []uint32
+	blockEnds []int
+	exports   []core.Export
+	groups    []core.Group
+	chunks    []core.ChunkKey
+	scratch   []byte
+}
+
+// Reset empties r and keeps its buffers: those that Decode fills, and Blocks
+// and BlockEnds for callers that append to them before encoding.
+func (r *Request) Reset() {
+	*r = Request{
+		Blocks: r.Blocks[:0], BlockEnds: r.BlockEnds[:0],
+		ints: r.ints[:0], tokens: r.tokens[:0], blocks: r.blocks[:0], blockEnds: r.blockEnds[:0],
+		exports: r.exports[:0], groups: r.groups[:0], chunks: r.chunks[:0], scratch: r.scratch[:0],
+	}
+}
+
+// refuse says why the message is refused and where decoding stopped.
+func (r *Request) refuse(f core.Failure, part int, why string) {
+	r.Failure, r.part, r.why = f, part, why
 }
 
 // Hints is what a registration says of its memory's layout.
@@ -100,6 +133,16 @@ type Reply struct {
 	Pool    int64  // engine-driven registration: bytes of the pool
 	Slots   []PoolSlot
 	Indices []int64 // PREPARE_STORE: which chunks the slots are for
+	// Inline is true where the context of a PREPARE_STORE is an empty map: the
+	// worker sends its data with the commit instead of through the pool.
+	Inline bool
+	// Name and Raw are set for a named operation: its name and its result
+	// frame, for whoever sent it to decode.
+	Name, Raw []byte
+
+	ints    []int64
+	indices []int64
+	slots   []PoolSlot
 }
 
 // PoolSlot is one place in the server's shared pool that an engine-driven
