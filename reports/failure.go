@@ -1,0 +1,133 @@
+package reports
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// maxReported bounds how many failing scenarios are spelled out on a terminal;
+// the JSON has all of them.
+const maxReported = 8
+
+// FailureReport writes what went wrong, one paragraph per failing scenario,
+// the gravest last, so that the last lines of a failing run are a bug report
+// by themselves. It writes nothing where nothing failed.
+func FailureReport(w io.Writer, s *Suite, width int, colour bool) error {
+	failed := s.Failed()
+	if len(failed) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	if over := len(failed) - maxReported; over > 0 {
+		fmt.Fprintf(&b, "\n(%s more than the %d below failed; the table and --json have all)\n", plural(over, "scenario"), maxReported)
+		failed = failed[over:]
+	}
+	for _, sc := range failed {
+		b.WriteByte('\n')
+		failure(&b, sc, s.Design, width, ink(colour))
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// BugReport is the same paragraph as plain text, for one scenario.
+func BugReport(sc *Scenario, design string) string {
+	var b bytes.Buffer
+	failure(&b, sc, design, 0, false)
+	return b.String()
+}
+
+func failure(b *bytes.Buffer, sc *Scenario, design string, width int, on ink) {
+	fmt.Fprintf(b, "%s  %s, design %s\n", on.verdict(sc.Verdict, strings.ToUpper(string(sc.Verdict))), on.paint(bold, sc.title()), design)
+	field(b, "verdict", string(sc.Verdict)+": "+sc.Verdict.words(), width)
+	v := sc.worst()
+	if v == nil {
+		field(b, "expected", sc.Expected, width)
+		return
+	}
+	if v.Invariant != "" {
+		field(b, "invariant", v.Invariant, width)
+	}
+	if v.Token != "" { // without one it is about all runs, not about one
+		field(b, "when", when(v), width)
+	}
+	if len(v.Actors) > 0 {
+		field(b, "who", strings.Join(v.Actors, ", "), width)
+	}
+	field(b, "reason", v.Message, width)
+	if sc.declaresBreak() {
+		field(b, "expected", sc.Expected, width)
+	}
+	if others := sc.undeclared() - 1; others > 0 {
+		field(b, "also", plural(others, "more example")+" in --json", width)
+	}
+	if v.Capsule != "" {
+		field(b, "capsule", v.Capsule, width)
+	}
+	if v.Replay != "" {
+		// Never wrapped: it is there to be copied.
+		field(b, "replay", on.paint(bold, v.Replay), 0)
+	}
+}
+
+// when says where in which run.
+func when(v *Violation) string {
+	return fmt.Sprintf("at %.6fs of virtual time, seed %d", v.AtSeconds, v.Seed)
+}
+
+// field writes one labelled line; what does not fit goes on below its start.
+func field(b *bytes.Buffer, label, text string, width int) {
+	const indent = 13
+	if width > 0 {
+		width = max(width-indent, 30)
+	}
+	var lines []string
+	for part := range strings.Lines(text) {
+		lines = append(lines, wrap(strings.TrimRight(part, "\n"), width)...)
+	}
+	for i, l := range lines {
+		if i > 0 {
+			label = ""
+		}
+		fmt.Fprintf(b, "  %-*s%s\n", indent-2, label, l)
+	}
+}
+
+// worst is the example that the report shows: the gravest that the scenario
+// does not declare, the earliest of those.
+func (s *Scenario) worst() *Violation {
+	var found *Violation
+	for i := range s.Violations {
+		v := &s.Violations[i]
+		if v.Declared {
+			continue
+		}
+		if found == nil || v.Verdict.rank() < found.Verdict.rank() {
+			found = v
+		}
+	}
+	return found
+}
+
+func (s *Scenario) undeclared() int {
+	n := 0
+	for i := range s.Violations {
+		if !s.Violations[i].Declared {
+			n++
+		}
+	}
+	return n
+}
+
+// declared is the example of the break that the scenario declares, nil where
+// there is none.
+func (s *Scenario) declared() *Violation {
+	for i := range s.Violations {
+		if s.Violations[i].Declared {
+			return &s.Violations[i]
+		}
+	}
+	return nil
+}

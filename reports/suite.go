@@ -1,0 +1,176 @@
+package reports
+
+import "time"
+
+// Version is the version of the JSON that Suite marshals to.
+const Version = 1
+
+// Verdict is how a run, a scenario or a suite ended.
+type Verdict string
+
+// The verdicts. Only Pass is not a failure.
+const (
+	Pass           Verdict = "pass"
+	Safety         Verdict = "safety"         // something bad happened: a safety invariant broke
+	Liveness       Verdict = "liveness"       // something owed did not happen in its bound
+	Nondeterminism Verdict = "nondeterminism" // the same tape did not give the same run: the testbed is at fault
+	Panic          Verdict = "panic"          // the code under test panicked
+	Unknown        Verdict = "unknown"        // a bound was reached before the promised verdict
+	Missed         Verdict = "missed"         // a declared fault or expectation never took place
+)
+
+// gravity orders the verdicts from the gravest: with several, the first one
+// found here is the verdict of the whole. A testbed that is not deterministic
+// comes first, because then nothing else it says can be believed.
+var gravity = []Verdict{Nondeterminism, Panic, Safety, Liveness, Missed, Unknown, Pass}
+
+// Gravest returns the gravest of the verdicts; Pass where there is none. A
+// word that is no verdict counts as Unknown: it must not read as a pass.
+func Gravest(verdicts ...Verdict) Verdict {
+	worst := len(gravity) - 1
+	for _, v := range verdicts {
+		worst = min(worst, v.rank())
+	}
+	return gravity[worst]
+}
+
+func (v Verdict) rank() int {
+	for i, g := range gravity {
+		if g == v {
+			return i
+		}
+	}
+	return len(gravity) - 2
+}
+
+// words says a verdict as a sentence's beginning, for people.
+func (v Verdict) words() string {
+	switch v {
+	case Pass:
+		return "passed"
+	case Safety:
+		return "a safety invariant broke"
+	case Liveness:
+		return "a liveness invariant broke"
+	case Nondeterminism:
+		return "the same decisions did not give the same run (a defect of the testbed)"
+	case Panic:
+		return "the code under test panicked"
+	case Missed:
+		return "something that the scenario declares never took place"
+	}
+	return "a bound was reached before there was a verdict"
+}
+
+// Suite is the result of one call of simrun run. It marshals to the JSON of
+// --json.
+type Suite struct {
+	Version   int        `json:"version"`
+	Design    string     `json:"design"` // document, hardened, or the protections that were on, joined by +
+	Verdict   Verdict    `json:"verdict"`
+	Scenarios []Scenario `json:"scenarios"`
+	Totals    Totals     `json:"totals"`
+
+	// Stopped says in words why not everything ran; empty where it did.
+	Stopped string `json:"-"`
+}
+
+// Scenario is the result of one scenario over all its seeds.
+type Scenario struct {
+	Name    string  `json:"name"`
+	ID      string  `json:"id"`
+	Verdict Verdict `json:"verdict"`
+	// Expected is what the file declares under this design: "pass", or the
+	// break in words, such as "breaks NO-FALSE-REAP (all seeds)".
+	Expected    string  `json:"expected"`
+	Runs        int     `json:"runs"`
+	Events      uint64  `json:"events"`
+	SimSeconds  float64 `json:"sim_seconds"`
+	WallSeconds float64 `json:"wall_seconds"` // summed over the processors that ran it
+	// Hash folds the hashes of all runs in the order of their seeds, 16 hex
+	// digits: equal for equal code, scenario and seeds.
+	Hash string `json:"hash"`
+	// Violations are examples, the gravest first, not all that were seen. A
+	// scenario that broke as it declares has the verdict pass and its example
+	// here.
+	Violations []Violation `json:"violations"`
+
+	Story string `json:"-"` // one line on what happens in it
+	File  string `json:"-"` // where it was read; empty where it is built in
+}
+
+// Violation is one broken promise in one run.
+type Violation struct {
+	Invariant string   `json:"invariant"` // its id; empty where none is concerned
+	AtSeconds float64  `json:"at_seconds"`
+	Actors    []string `json:"actors"`
+	Message   string   `json:"message"`
+	Seed      uint64   `json:"seed"`
+	Token     string   `json:"token"`
+	Capsule   string   `json:"capsule"` // path of the capsule; empty where none was written
+
+	Verdict  Verdict `json:"-"` // what kind of failure this one is
+	Declared bool    `json:"-"` // the scenario declares it under this design
+	Replay   string  `json:"-"` // the exact command that replays it
+}
+
+// Totals are sums over the scenarios; WallSeconds is the time that the person
+// waited, so the rates are those of the whole machine.
+type Totals struct {
+	Runs            int     `json:"runs"`
+	Events          uint64  `json:"events"`
+	SimSeconds      float64 `json:"sim_seconds"`
+	WallSeconds     float64 `json:"wall_seconds"`
+	EventsPerSecond float64 `json:"events_per_second"`
+	SimOverReal     float64 `json:"sim_over_real"`
+}
+
+// NewSuite sums scenarios up. The wall time is that of the whole call.
+func NewSuite(design string, scenarios []Scenario, wall time.Duration) *Suite {
+	s := &Suite{Version: Version, Design: design, Verdict: Pass, Scenarios: []Scenario{}}
+	for _, sc := range scenarios {
+		if sc.Violations == nil {
+			sc.Violations = []Violation{} // an empty list in JSON, not null
+		}
+		for i := range sc.Violations {
+			if sc.Violations[i].Actors == nil {
+				sc.Violations[i].Actors = []string{}
+			}
+		}
+		sc.WallSeconds = round(sc.WallSeconds, 1e6)
+		s.Verdict = Gravest(s.Verdict, sc.Verdict)
+		s.Totals.Runs += sc.Runs
+		s.Totals.Events += sc.Events
+		s.Totals.SimSeconds += sc.SimSeconds
+		s.Scenarios = append(s.Scenarios, sc)
+	}
+	s.Totals.WallSeconds = round(wall.Seconds(), 1e6)
+	s.Totals.EventsPerSecond = round(rate(float64(s.Totals.Events), wall.Seconds()), 1)
+	s.Totals.SimOverReal = round(rate(s.Totals.SimSeconds, wall.Seconds()), 10)
+	return s
+}
+
+// Failed returns the scenarios that did not pass, the gravest last: what is
+// printed last is what is read first.
+func (s *Suite) Failed() []*Scenario {
+	var failed []*Scenario
+	for rank := len(gravity) - 1; rank >= 0; rank-- {
+		for i := range s.Scenarios {
+			if v := s.Scenarios[i].Verdict; v != Pass && v.rank() == rank {
+				failed = append(failed, &s.Scenarios[i])
+			}
+		}
+	}
+	return failed
+}
+
+// title is how a person calls the scenario.
+func (s *Scenario) title() string {
+	if s.ID == "" || s.ID == s.Name {
+		return s.Name
+	}
+	return s.ID + " " + s.Name
+}
+
+// declaresBreak reports whether the scenario is expected to break something.
+func (s *Scenario) declaresBreak() bool { return s.Expected != "" && s.Expected != string(Pass) }

@@ -1,0 +1,245 @@
+package reports
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+)
+
+// Widths at which the table says more. Below storyWidth there is no room for
+// what happens in a scenario, below roomyWidth none for the particulars of an
+// expected break; a name never shrinks below nameFloor.
+const (
+	roomyWidth = 100
+	storyWidth = 140
+	storyFloor = 24
+	nameFloor  = 10
+)
+
+// Table writes the suite for a person: a row per scenario and a line of
+// totals. Width is in columns, 0 where lines may be of any length.
+func Table(w io.Writer, s *Suite, width int, colour bool) error {
+	var b bytes.Buffer
+	if len(s.Scenarios) > 0 {
+		suiteGrid(s, width, ink(colour)).write(&b, width, ink(colour))
+	}
+	suiteTotals(&b, s, width, ink(colour))
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func suiteGrid(s *Suite, width int, on ink) *grid {
+	g := &grid{
+		head:  []string{"ID", "SCENARIO", "VERDICT", "EXPECTED BREAK", "RUNS", "EVENTS", "SIM TIME", "SPEED"},
+		right: []bool{4: true, 5: true, 6: true, 7: true},
+		give:  []int{3, 1},
+		floor: []int{14, nameFloor},
+	}
+	story := width == 0 || width >= storyWidth
+	for i := range s.Scenarios {
+		story = story && s.Scenarios[i].Story != ""
+	}
+	if story {
+		g.head = append(g.head, "WHAT HAPPENS")
+		g.right = append(g.right, false)
+		g.give = append([]int{len(g.head) - 1}, g.give...)
+		g.floor = append([]int{storyFloor}, g.floor...)
+	}
+	for i := range s.Scenarios {
+		sc := &s.Scenarios[i]
+		expected := ""
+		if sc.declaresBreak() {
+			expected = strings.TrimPrefix(sc.Expected, "breaks ")
+			if width > 0 && width < roomyWidth {
+				expected, _, _ = strings.Cut(expected, " (") // the invariant alone
+			}
+		}
+		row := []string{sc.ID, sc.Name, string(sc.Verdict), expected,
+			grouped(uint64(sc.Runs)), amount(float64(sc.Events)), span(sc.SimSeconds), speed(sc.SimSeconds, sc.WallSeconds)}
+		if story {
+			row = append(row, sc.Story)
+		}
+		v := sc.Verdict
+		g.rows = append(g.rows, row)
+		g.styles = append(g.styles, func(column int, text string) string {
+			switch column {
+			case 2:
+				return on.verdict(v, text)
+			case 3, 8:
+				return on.paint(dim, text)
+			}
+			return text
+		})
+	}
+	return g
+}
+
+// suiteTotals writes the lines below the table.
+func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
+	passed, declared := 0, 0
+	for i := range s.Scenarios {
+		sc := &s.Scenarios[i]
+		if sc.Verdict == Pass {
+			passed++
+			if sc.declaresBreak() {
+				declared++
+			}
+		}
+	}
+	word := on.verdict(s.Verdict, strings.ToUpper(string(s.Verdict)))
+	line := fmt.Sprintf("%s, design %s: %d passed", plural(len(s.Scenarios), "scenario"), s.Design, passed)
+	if failed := len(s.Scenarios) - passed; failed > 0 {
+		line += ", " + on.verdict(s.Verdict, fmt.Sprintf("%d failed", failed))
+	}
+	t := &s.Totals
+	fmt.Fprintf(w, "\n%s  %s\n", word, line)
+	for _, l := range wrap(fmt.Sprintf("%s, %s events, %s of simulated time in %s: %s events/s, %sx real time",
+		plural(t.Runs, "run"), amount(float64(t.Events)), span(t.SimSeconds), span(t.WallSeconds), amount(t.EventsPerSecond), amount(t.SimOverReal)), width) {
+		fmt.Fprintln(w, l)
+	}
+	if declared > 0 {
+		note := fmt.Sprintf("Expected breaks among the passes: %d. There, design %s is known to break that invariant; the run checks that it does, and that nothing else breaks.", declared, s.Design)
+		for _, l := range wrap(note, width) {
+			fmt.Fprintln(w, on.paint(dim, l))
+		}
+	}
+	if s.Stopped != "" {
+		for _, l := range wrap(s.Stopped, width) {
+			fmt.Fprintln(w, on.paint(yellow, l))
+		}
+	}
+}
+
+// grid is a table of plain cells that knows which of its columns may shrink.
+type grid struct {
+	head   []string
+	rows   [][]string
+	right  []bool // right-aligned columns: numbers
+	give   []int  // columns that may shrink, the first to shrink first
+	floor  []int  // how far each of them may
+	styles []func(column int, text string) string
+}
+
+// write renders the grid within width columns (0: any) where its floors allow.
+func (g *grid) write(b *bytes.Buffer, width int, on ink) {
+	gap := 2
+	widths := g.widths()
+	if width > 0 {
+		over := func() int { return total(widths, gap) - width }
+		if over() > 0 && len(g.head) > 6 {
+			gap = 1 // many columns: closer together before anything is cut
+		}
+		for i, column := range g.give {
+			if cut := min(over(), widths[column]-max(g.floor[i], utf8.RuneCountInString(g.head[column]))); cut > 0 {
+				widths[column] -= cut
+			}
+		}
+	}
+	padding := make([]tw.Padding, len(g.head))
+	align := make(tw.Alignment, len(g.head))
+	for i := range g.head {
+		padding[i] = tw.Padding{Right: strings.Repeat(" ", gap), Overwrite: true}
+		if i == len(g.head)-1 {
+			padding[i] = tw.PaddingNone
+		}
+		align[i] = tw.AlignLeft
+		if i < len(g.right) && g.right[i] {
+			align[i] = tw.AlignRight
+		}
+	}
+	var raw bytes.Buffer
+	t := tablewriter.NewTable(&raw,
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders: tw.BorderNone,
+			Symbols: tw.NewSymbols(tw.StyleLight),
+			Settings: tw.Settings{
+				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off, ShowHeader: tw.On},
+				Lines:      tw.Lines{ShowHeaderLine: tw.On, ShowTop: tw.Off, ShowBottom: tw.Off, ShowFooterLine: tw.Off},
+			},
+		})),
+		tablewriter.WithHeaderAutoFormat(tw.Off),
+		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
+		tablewriter.WithRowAutoWrap(tw.WrapNone), // cells are cut to width here: wrapping would lose their colours
+		tablewriter.WithTrimSpace(tw.Off),
+		tablewriter.WithHeaderPaddingPerColumn(padding),
+		tablewriter.WithRowPaddingPerColumn(padding),
+		tablewriter.WithAlignment(align),
+	)
+	head := make([]string, len(g.head))
+	for i, h := range g.head {
+		head[i] = on.paint(bold, h)
+	}
+	t.Header(head)
+	for r, row := range g.rows {
+		cells := make([]string, len(row))
+		for i, c := range row {
+			cells[i] = shorten(c, widths[i])
+			if r < len(g.styles) && g.styles[r] != nil {
+				cells[i] = g.styles[r](i, cells[i])
+			}
+		}
+		t.Append(cells)
+	}
+	t.Render()
+	for line := range strings.Lines(raw.String()) {
+		b.WriteString(strings.TrimRight(line, " \n"))
+		b.WriteByte('\n')
+	}
+}
+
+func (g *grid) widths() []int {
+	widths := make([]int, len(g.head))
+	for i, h := range g.head {
+		widths[i] = utf8.RuneCountInString(h)
+	}
+	for _, row := range g.rows {
+		for i, c := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	return widths
+}
+
+func total(widths []int, gap int) int {
+	sum := gap * (len(widths) - 1)
+	for _, w := range widths {
+		sum += w
+	}
+	return sum
+}
+
+// shorten cuts text to width columns and says so with an ellipsis.
+func shorten(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	runes := []rune(text)
+	return strings.TrimRight(string(runes[:max(width-1, 0)]), " ") + "…"
+}
+
+// wrap breaks text between words into lines of at most width columns; a word
+// that is longer stays whole. Width 0 breaks nothing.
+func wrap(text string, width int) []string {
+	if width <= 0 || utf8.RuneCountInString(text) <= width {
+		return []string{text}
+	}
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
