@@ -1,0 +1,112 @@
+package worker
+
+import (
+	"slices"
+
+	"vigil/core"
+	"vigil/core/wire"
+)
+
+// Clone and Fingerprint: an exhaustive search forks a world at every choice
+// and gives up a branch whose state it has seen.
+
+// Clone returns a worker that behaves the same and shares no memory.
+func (w *Worker) Clone() *Worker {
+	c := *w
+	c.memory = w.memory.clone()
+	c.pending = w.pending.clone()
+	c.names = slices.Clone(w.names)
+	c.ends, c.reply = nil, wire.Reply{}
+	return &c
+}
+
+// Fingerprint folds the state. Times are relative to now; uids, engine
+// requests and the count of contexts are left out, because they are names: two
+// states that differ only in them behave the same. Canonical gives the name
+// under which a message in flight is to be folded beside this.
+func (w *Worker) Fingerprint(now core.Time) core.Digest {
+	var d core.Digest
+	d.Uint(uint64(w.cfg.Interval))
+	d.Uint(uint64(w.cfg.Timeout))
+	d.Uint(uint64(w.cfg.Mode) | uint64(w.cfg.Rank)<<8 | uint64(w.cfg.WorldSize)<<32)
+	d.Bool(w.cfg.Blend)
+	d.Bool(w.cfg.Prober)
+	d.Bool(w.cfg.Legacy)
+	d.Uint(uint64(w.cfg.ChunkTokens))
+	d.Bytes(w.names)
+	d.Uint(uint64(len(w.cfg.Model)))
+	d.Uint(uint64(w.id))
+	d.Uint(uint64(w.life))
+	d.Bool(w.healthy)
+	d.Bool(w.woken)
+	d.Bool(w.registered)
+	w.beat.fold(now, &d)
+	w.enrol.fold(now, &d)
+	w.leave.fold(now, w.life, &d)
+	w.memory.fold(&d)
+	w.pending.fold(&d)
+	return d
+}
+
+func (b *heartbeat) fold(now core.Time, d *core.Digest) {
+	d.Uint(uint64(b.phase))
+	if b.alive() {
+		d.Since(now, b.due)
+	}
+	d.Bool(b.phase == beatPublish && b.verdict)
+	d.Uint(uint64(b.recovery.stage))
+}
+
+func (g *registration) fold(now core.Time, d *core.Digest) {
+	d.Uint(uint64(g.stage))
+	if g.stage != enrolIdle {
+		d.Since(now, g.due)
+	}
+}
+
+func (l *departure) fold(now core.Time, at life, d *core.Digest) {
+	if at == joining || at == unregistering {
+		d.Since(now, l.due)
+	}
+	d.Bool(l.ropeSent)
+	d.Bool(l.memorySent)
+	d.Uint(uint64(l.context))
+}
+
+// The canonical names of messages in flight, see Canonical.
+const (
+	canonicalNobody     = 0
+	canonicalPing       = 1
+	canonicalRecovery   = 2
+	canonicalRegister   = 3
+	canonicalRope       = 4
+	canonicalUnregister = 5
+	canonicalRequest    = 16 // and up: place in the order of submission
+)
+
+// Canonical names the request uid by what waits for its reply, 0 for nobody:
+// equal names in two states mean that the reply would do the same in both.
+// It searches the pending requests and is meant for small worlds.
+func (w *Worker) Canonical(uid uint64) uint64 {
+	switch {
+	case w.beat.phase == beatAwaitsPing && uid == w.beat.uid:
+		return canonicalPing
+	case w.beat.phase == beatRecovers && uid == w.beat.recovery.uid:
+		return canonicalRecovery
+	case w.enrol.stage != enrolIdle && uid == w.enrol.uid:
+		return canonicalRegister
+	case w.leave.ropeSent && uid == w.leave.rope:
+		return canonicalRope
+	case w.leave.memorySent && uid == w.leave.memory:
+		return canonicalUnregister
+	}
+	slot := w.pending.find(uid)
+	if slot == none {
+		return canonicalNobody
+	}
+	place := uint64(canonicalRequest)
+	for s := w.pending.active.head; s != slot && s != none; s = w.pending.entries[s].next {
+		place++
+	}
+	return place
+}

@@ -1,0 +1,223 @@
+package worker
+
+import (
+	"vigil/core"
+	"vigil/core/wire"
+)
+
+// The heartbeat thread, as data: where it stands and what it waits for.
+//
+// It exists because nothing else tells a server that a worker lives, and
+// nothing else tells a worker that the server is away (sections 2 and 6).
+// A cycle is: send a ping, wait for its reply, look whether a stop was
+// requested, run the recovery callback if the server came back, publish the
+// health, sleep. Where the health changes, the last three are steps of their
+// own, so that a shutdown or a submit of the engine's thread can fall between
+// them, as it can between a real adapter's threads. Where it does not change
+// there is nothing to see in between, and a ping costs one timer less.
+
+// beatPhase is where the heartbeat thread stands.
+type beatPhase uint8
+
+const (
+	beatAbsent     beatPhase = iota // not started: no store or retrieve yet
+	beatSleeps                      // TimerHeartbeat
+	beatAwaitsPing                  // TimerPingReply
+	beatCallback                    // TimerHeartbeatStep: the recovery callback is next
+	beatRecovers                    // TimerRecovery: the callback's register is on its way
+	beatPublish                     // TimerHeartbeatStep: set or clear the health
+	beatEnded                       // it saw the stop and is gone
+)
+
+// beatTimers is the timer that each phase waits on.
+var beatTimers = [...]core.TimerKind{
+	beatSleeps: core.TimerHeartbeat, beatAwaitsPing: core.TimerPingReply,
+	beatCallback: core.TimerHeartbeatStep, beatRecovers: core.TimerRecovery,
+	beatPublish: core.TimerHeartbeatStep, beatEnded: core.TimerNone,
+}
+
+type heartbeat struct {
+	phase    beatPhase
+	verdict  bool      // beatPublish: the health to publish
+	due      core.Time // when the phase's timer fires
+	uid      uint64    // beatAwaitsPing: of the ping
+	recovery registration
+}
+
+// alive reports whether there is a thread to stop.
+func (b *heartbeat) alive() bool { return b.phase != beatAbsent && b.phase != beatEnded }
+
+// waitBeat puts the thread into a phase until its timer fires.
+func (w *Worker) waitBeat(phase beatPhase, at core.Time, out *core.Effects) {
+	w.beat.phase, w.beat.due = phase, at
+	out.Arm(key(beatTimers[phase]), at)
+}
+
+// startHeartbeat starts the thread if there is none; its first ping comes at
+// once. A start after a stop was requested would be a ghost, so there is none.
+func (w *Worker) startHeartbeat(now core.Time, out *core.Effects) {
+	if w.beat.phase != beatAbsent || w.stopping() {
+		return
+	}
+	w.record(out, core.HeartbeatStarted)
+	w.waitBeat(beatSleeps, now, out)
+}
+
+// wakeHeartbeat begins a cycle. The ping's reply has as long as the sleep
+// between two pings: one setting for both (PROTOCOL, section 5.1).
+func (w *Worker) wakeHeartbeat(now core.Time, out *core.Effects) {
+	if w.beat.phase != beatSleeps {
+		return
+	}
+	if w.stopping() {
+		w.endHeartbeat(now, out)
+		return
+	}
+	uid := w.takeUID()
+	w.beat.uid = uid
+	r := w.record(out, core.PingSent)
+	r.A = uid
+	w.sendPing(uid, out)
+	w.waitBeat(beatAwaitsPing, now.Add(w.cfg.Interval), out)
+}
+
+// sendPing sends one ping: with the id, or with nil for a client that registers
+// nothing, or without a payload for a client from before liveness.
+func (w *Worker) sendPing(uid uint64, out *core.Effects) {
+	var req wire.Request
+	req.UIDNumber, req.Type = uid, wire.Ping
+	req.Instance, req.NoInstance, req.Legacy = w.id, w.cfg.Prober, w.cfg.Legacy
+	send(out, &req)
+}
+
+// pingAnswered ends the wait for a ping with the server's verdict.
+func (w *Worker) pingAnswered(now core.Time, out *core.Effects) {
+	out.Disarm(key(core.TimerPingReply))
+	r := w.record(out, core.PingAnswered)
+	r.A, r.Flag = w.beat.uid, w.reply.OK
+	w.judgePing(now, w.reply.OK, out)
+}
+
+// pingTimedOut ends the wait for a ping without an answer. A reply that comes
+// later finds nobody.
+func (w *Worker) pingTimedOut(now core.Time, out *core.Effects) {
+	if w.beat.phase != beatAwaitsPing {
+		return
+	}
+	r := w.record(out, core.PingFailed)
+	r.A, r.Failure = w.beat.uid, core.FailDeadline
+	w.judgePing(now, false, out)
+}
+
+// judgePing is the cycle after the wait: the look at the stop flag comes first,
+// because a cycle that outlives its stop must touch nothing (section 6.3).
+// The health cannot have changed since the ping was sent: only this thread
+// changes it.
+func (w *Worker) judgePing(now core.Time, ok bool, out *core.Effects) {
+	switch {
+	case w.stopping():
+		w.endHeartbeat(now, out)
+	case ok && !w.healthy:
+		w.waitBeat(beatCallback, now, out)
+	default:
+		w.publishSoon(now, ok, out)
+	}
+}
+
+// publishSoon publishes a verdict: as a step of its own where it changes the
+// health, else at once, because there is nothing to do.
+func (w *Worker) publishSoon(now core.Time, ok bool, out *core.Effects) {
+	if ok == w.healthy {
+		w.waitBeat(beatSleeps, now.Add(w.cfg.Interval), out)
+		return
+	}
+	w.beat.verdict = ok
+	w.waitBeat(beatPublish, now, out)
+}
+
+// stepHeartbeat takes the cycle's next step.
+func (w *Worker) stepHeartbeat(now core.Time, out *core.Effects) {
+	switch {
+	case w.beat.phase != beatCallback && w.beat.phase != beatPublish:
+	case w.stopping():
+		w.endHeartbeat(now, out)
+	case w.beat.phase == beatCallback:
+		w.runRecovery(now, out)
+	default:
+		w.publish(now, out)
+	}
+}
+
+// publish sets or clears the health and goes to sleep.
+func (w *Worker) publish(now core.Time, out *core.Effects) {
+	w.healthy = w.beat.verdict
+	if w.healthy {
+		w.record(out, core.HealthSet)
+	} else {
+		w.record(out, core.HealthCleared)
+		if w.pending.count() > 0 {
+			w.wake(out) // get_finished would now give up on all of them
+		}
+	}
+	w.waitBeat(beatSleeps, now.Add(w.cfg.Interval), out)
+}
+
+// runRecovery is the recovery callback: it runs before the health is set, so that
+// traffic resumes only into a context that exists (section 6.2). A worker that
+// registered nothing has nothing to recover. The register blocks the heartbeat
+// thread: no ping goes out until it ended.
+func (w *Worker) runRecovery(now core.Time, out *core.Effects) {
+	w.record(out, core.RecoveryBegan)
+	if !w.memory.kept {
+		w.endRecovery(now, true, out)
+		return
+	}
+	w.contexts++
+	w.beat.recovery = w.sendRegister(enrolMemory, true, out)
+	w.waitBeat(beatRecovers, now.Add(w.cfg.Timeout), out)
+}
+
+// recoveryAnswered ends one stage of the callback's registration.
+func (w *Worker) recoveryAnswered(now core.Time, out *core.Effects) {
+	out.Disarm(key(core.TimerRecovery))
+	w.recordRegisterEnded(&w.beat.recovery, core.NoFailure, true, out)
+	if w.beat.recovery.stage == enrolMemory {
+		w.registered = true
+	}
+	if w.cfg.Blend && w.beat.recovery.stage == enrolMemory && !w.stopping() {
+		w.beat.recovery = w.sendRegister(enrolRope, true, out)
+		w.waitBeat(beatRecovers, now.Add(w.cfg.Timeout), out)
+		return
+	}
+	w.endRecovery(now, !w.stopping(), out)
+}
+
+// recoveryTimedOut fails the callback: the worker stays unhealthy and tries
+// again at its next good ping.
+func (w *Worker) recoveryTimedOut(now core.Time, out *core.Effects) {
+	if w.beat.phase != beatRecovers {
+		return
+	}
+	w.recordRegisterEnded(&w.beat.recovery, core.FailDeadline, true, out)
+	w.endRecovery(now, false, out)
+}
+
+// endRecovery leaves the callback with its result.
+func (w *Worker) endRecovery(now core.Time, ok bool, out *core.Effects) {
+	w.beat.recovery = registration{}
+	w.record(out, core.RecoveryEnded).Flag = ok
+	if w.stopping() {
+		w.endHeartbeat(now, out)
+		return
+	}
+	w.publishSoon(now, ok, out)
+}
+
+// endHeartbeat ends the thread, and with it a shutdown's wait for it.
+func (w *Worker) endHeartbeat(now core.Time, out *core.Effects) {
+	w.beat = heartbeat{phase: beatEnded}
+	if w.life == joining {
+		out.Disarm(key(core.TimerJoin))
+		w.heartbeatStopped(now, true, out)
+	}
+}
