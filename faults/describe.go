@@ -11,7 +11,7 @@ type Target uint8
 const (
 	OnWorker Target = iota // one worker, or every worker
 	OnServer               // the server's process, its pools or its device
-	OnHost                 // the whole host of the server
+	OnHost                 // the host: the server and every worker on it
 )
 
 var targetNames = [...]string{"worker", "server", "host"}
@@ -57,8 +57,8 @@ type Description struct {
 	Brief     string // one line
 	Simulator string // what the simulated world does
 	Real      string // what the runner of real processes does
-	// Setting is true for a fault that is a property of a process's life: it
-	// acts from the next start of its target, so a story sets it before that.
+	// Setting is true for a fault that is a property of its target all through
+	// the run, whatever time its step has: the loader lays it into the plan.
 	Setting bool
 }
 
@@ -108,7 +108,7 @@ var table = [Kinds]Description{
 	Restart: {
 		Kind: Restart, Name: "restart", Target: OnWorker,
 		Params: []Param{
-			lasts("how long nothing runs between the two lives; unset: the world's start-up time"),
+			{Name: "for", Field: FieldAmount, Unit: unitSpan, Meaning: "how long nothing runs between the two lives; unset: half a second to five"},
 			{Name: "same-pid", Field: FieldSame, Unit: unitBool, Meaning: "the new process gets the PID of the old one"},
 		},
 		Brief:     "the process is killed, if it still lives, and a new one starts in its place",
@@ -190,19 +190,19 @@ var table = [Kinds]Description{
 	OldClient: {
 		Kind: OldClient, Name: "old-client", Target: OnWorker, Setting: true,
 		Brief:     "the worker is from before liveness: its PING has no payload",
-		Simulator: "from its next start the process speaks the old form",
+		Simulator: "the process speaks the old form all through the run",
 		Real:      "a worker of ours is started in its legacy form",
 	},
 	OldServer: {
 		Kind: OldServer, Name: "old-server", Target: OnServer, Setting: true,
 		Brief:     "the server is from before liveness: its PING takes no payload, and nothing is reaped",
-		Simulator: "from its next start the process speaks the old form",
+		Simulator: "the process speaks the old form all through the run",
 		Real:      "the server is started in its legacy form",
 	},
 	PIDIdentity: {
 		Kind: PIDIdentity, Name: "pid-identity", Target: OnWorker, Setting: true,
 		Brief:     "the worker's instance id is its PID in its own namespace",
-		Simulator: "from its next start the process uses its PID as its id",
+		Simulator: "the process uses its PID as its id all through the run",
 		Real:      "a worker of ours is started with its PID as its id",
 	},
 	DeviceOutOfMemory: {
