@@ -60,15 +60,20 @@ type Driver struct {
 	Recorder  Recorder
 	Leaver    Leaver
 	Actor     Actor
-
-	effects Effects
+	// Effects is the buffer of each step. Drivers that one goroutine owns may
+	// share one, so that 100,000 simulated workers do not each keep their own.
+	Effects *Effects
 }
 
 // Feed gives the machine one input at the clock's time and carries out what it
-// asked for, in the order of asking.
+// asked for, in the order of asking. No interface of the driver may call Feed
+// again before it returns.
 func (d *Driver) Feed(in *Input) {
 	now := d.Clock.Now()
-	e := &d.effects
+	if d.Effects == nil {
+		d.Effects = new(Effects)
+	}
+	e := d.Effects
 	e.Reset()
 	d.Machine.Step(now, in, e)
 	for _, ref := range e.Order {

@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"strconv"
+
+	"vigil/core/wire"
+	"vigil/faults"
+)
+
+// The raw client stands beside the engines, as a scheduler does: it looks
+// prompts up and waits for prefetches, registers nothing and is never judged.
+// It is the last process of a world whose story needs it.
+
+// clientOf reports whether a plan's story needs the raw client.
+func clientOf(plan *Plan) bool {
+	for i := range plan.Steps {
+		do := &plan.Steps[i].Do
+		if do.Kind == ActLookup || do.Kind == ActFault && do.Fault.Kind == faults.BusyPool {
+			return true
+		}
+	}
+	return false
+}
+
+// client returns the raw client's number among the links, -1 without one.
+func (w *World) client() int {
+	if len(w.net.links) > len(w.engines) {
+		return len(w.engines)
+	}
+	return -1
+}
+
+// ask sends a request of the raw client.
+func (w *World) ask(r *wire.Request) bool {
+	who := w.client()
+	if w.processes[0].state == absent {
+		return false
+	}
+	w.clientUID++
+	r.UIDNumber = w.clientUID
+	w.outgoing.Reset()
+	wire.EncodeRequest(&w.outgoing, r)
+	w.net.request(who, &w.outgoing)
+	return true
+}
+
+// busy fills the NORMAL pool: every slot gets a wait for a prefetch that nobody
+// began, which holds the slot until its timeout (A14, B11).
+func (w *World) busy(step int, f *faults.Fault) bool {
+	lasts := w.choices.Span(ForStory, step, f.For, f.For)
+	for i := 0; i < w.plan.Server.NormalSlots; i++ {
+		r := &w.asking
+		r.Reset()
+		r.Type = wire.WaitPrefetchStatus
+		r.RequestID = append(w.name[:0], "nobody-"...)
+		r.RequestID = strconv.AppendInt(r.RequestID, int64(step*1000+i), 10)
+		w.name = r.RequestID
+		r.Timeout = lasts
+		if !w.ask(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// lookup asks for a prompt on behalf of a worker's engine.
+func (w *World) lookup(worker, prompt int) bool {
+	c := &w.plan.Workers[worker].Config
+	if prompt < 0 {
+		prompt = int(w.choices.Below(ForTraffic, worker+1, uint64(len(w.prompts))))
+	}
+	pr := &w.prompts[prompt%len(w.prompts)]
+	w.requests++
+	r := &w.asking
+	r.Reset()
+	r.Type = wire.Lookup
+	r.TPSize = int64(c.WorldSize)
+	w.name = strconv.AppendUint(w.name[:0], uint64(w.requests), 10)
+	r.Key = wire.Key{
+		Model: []byte(c.Model), WorldSize: int64(c.WorldSize), Worker: -1, Salt: []byte(c.Salt),
+		Tokens: pr.tokens, End: int64(len(pr.tokens)), RequestID: w.name,
+	}
+	return w.ask(r)
+}

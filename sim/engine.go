@@ -1,0 +1,311 @@
+package sim
+
+import (
+	"vigil/core"
+)
+
+// submitted is one request that an engine waits for.
+type submitted struct {
+	id     core.RequestID
+	prompt int32
+	first  uint32 // its blocks are first, first+1, ...
+	count  uint32
+	store  bool
+}
+
+// engine is the simulated inference engine of one worker: it registers its
+// memory, submits stores and retrieves, polls, and checks every block that it
+// was told it may use.
+type engine struct {
+	world      *World
+	plan       *WorkerPlan
+	index      int
+	allocation int
+	blocks     int
+	next       uint32 // where the next request's blocks begin
+	pending    []submitted
+	polling    bool
+	registered bool
+	traffic    bool // its own traffic is on
+	ticking    bool // its next request is in the heap
+}
+
+func (e *engine) process() *process { return &e.world.processes[e.index+1] }
+
+// begin is a fresh process's engine.
+func (e *engine) begin() {
+	e.pending = e.pending[:0]
+	e.next = 0
+	e.polling, e.registered, e.ticking = false, false, false
+	e.traffic = !e.plan.Traffic.Every.Zero()
+	e.allocation = -1
+}
+
+// call asks the adapter something.
+func (e *engine) call() {
+	w := e.world
+	w.input = core.Input{Kind: core.InputCall, Call: &w.call}
+	e.process().driver.Feed(&w.input)
+}
+
+// register hands the KV memory to the adapter.
+func (e *engine) register() bool {
+	w := e.world
+	p := e.process()
+	if e.allocation < 0 {
+		e.allocation = w.memory.allocate(e.index, p.life, e.blocks, w.blockBytes(e.plan))
+	}
+	w.handle = w.memory.handleOf(e.allocation, w.handle[:0])
+	w.exports[0] = core.Export{
+		Kind: core.HostSHM, Handle: w.handle, Device: simDevice,
+		Bytes: uint64(e.blocks) * uint64(w.blockBytes(e.plan)), Blocks: uint32(e.blocks), BlockBytes: uint32(w.blockBytes(e.plan)),
+		DType: simDType, Shape: w.shape[:],
+	}
+	w.shape = [2]int64{int64(e.blocks), int64(w.blockBytes(e.plan))}
+	w.groups[0] = core.Group{TokensPerBlock: int64(w.blockTokens), SlidingWindow: -1, Physical: 1, Layers: simLayers}
+	w.call = core.Call{Kind: core.CallRegister, Exports: w.exports[:], Groups: w.groups[:]}
+	e.call()
+	return true
+}
+
+var (
+	simDevice = []byte("sim-device-0")
+	simDType  = []byte("uint8")
+	simLayers = []int64{0}
+)
+
+// tick is the engine's own traffic.
+func (e *engine) tick() bool {
+	w := e.world
+	t := &e.plan.Traffic
+	e.ticking = false
+	if !e.traffic || e.process().leaving {
+		return false
+	}
+	if t.To != 0 && w.now >= core.Time(t.To) {
+		return false
+	}
+	if w.now >= core.Time(t.From) {
+		stores, all := t.Stores, t.Stores+t.Retrieve
+		if all == 0 {
+			stores, all = 1, 2
+		}
+		e.submit(w.choices.Below(ForTraffic, e.index+1, uint64(all)) < uint64(stores), -1)
+	}
+	e.schedule()
+	return true
+}
+
+// schedule puts the next request of the traffic into the heap.
+func (e *engine) schedule() {
+	if e.ticking || !e.traffic || !e.registered {
+		return
+	}
+	w := e.world
+	t := &e.plan.Traffic
+	e.ticking = true
+	at := max(w.now, core.Time(t.From)).Add(w.choices.Span(ForTraffic, e.index+1, t.Every, t.Every))
+	if w.now < core.Time(t.From) {
+		at = core.Time(t.From).Add(w.choices.Span(ForTraffic, e.index+1, stepTime, stepTime))
+	}
+	w.push(evTraffic, e.index+1, at, e.process().life)
+}
+
+// submit asks for one store or retrieve; prompt of -1 lets the tape choose. An
+// engine with no free blocks waits instead, as a scheduler does.
+func (e *engine) submit(store bool, prompt int) bool {
+	w := e.world
+	if !e.registered || e.process().leaving || len(e.pending) >= maxSubmitted {
+		return false
+	}
+	if prompt < 0 {
+		prompt = int(w.choices.Below(ForTraffic, e.index+1, uint64(len(w.prompts))))
+	}
+	pr := &w.prompts[prompt%len(w.prompts)]
+	count := uint32(pr.blocks)
+	first, ok := e.room(count)
+	if !ok {
+		return false
+	}
+	e.next = first + count
+	w.requests++
+	id := w.requests
+	e.pending = append(e.pending, submitted{id, int32(prompt % len(w.prompts)), first, count, store})
+	tags := w.memory.allocations[e.allocation].tags
+	w.blocks = w.blocks[:0]
+	for i := uint32(0); i < count; i++ {
+		w.blocks = append(w.blocks, first+i)
+		if store {
+			tags[first+i] = e.tag(pr, int(i))
+		} else {
+			tags[first+i] = 0
+		}
+	}
+	r := w.truth(core.EngineSubmitted, nil)
+	r.Instance, r.A, r.B, r.Flag = w.identities[e.index], uint64(id), uint64(e.index+1), store
+	w.emit()
+	kind := core.CallRetrieve
+	if store {
+		kind = core.CallStore
+	}
+	w.call = core.Call{Kind: kind, Request: id, Tokens: pr.tokens, End: len(pr.tokens), Blocks: w.blocks}
+	e.call()
+	return true
+}
+
+// maxSubmitted bounds what one engine waits for at a time.
+const maxSubmitted = 64
+
+// room finds blocks that no pending request uses.
+func (e *engine) room(count uint32) (first uint32, ok bool) {
+	first = e.next
+	if first+count > uint32(e.blocks) {
+		first = 0
+	}
+	for i := range e.pending {
+		p := &e.pending[i]
+		if first < p.first+p.count && p.first < first+count {
+			return 0, false
+		}
+	}
+	return first, count <= uint32(e.blocks)
+}
+
+// tag stands for the bytes that this worker's shard of a prompt's block holds.
+func (e *engine) tag(pr *prompt, block int) uint64 {
+	c := &e.plan.Config
+	var d core.Digest
+	d.Uint(pr.prefix[block])
+	d.Uint(uint64(c.Rank)<<32 | uint64(c.WorldSize))
+	d.Uint(e.world.models[e.index])
+	return uint64(d) | 1
+}
+
+// tell is the adapter answering.
+func (e *engine) tell(t *core.Tell) {
+	w := e.world
+	switch t.Kind {
+	case core.TellRegistered, core.TellRegisterFailed:
+		r := w.truth(core.EngineRegistered, nil)
+		r.Instance, r.A, r.Flag = w.identities[e.index], uint64(e.index+1), t.Kind == core.TellRegistered
+		w.emit()
+		if t.Kind == core.TellRegisterFailed { // the engine fails to start
+			w.exits = append(w.exits, e.index+1)
+			return
+		}
+		e.registered = true
+		e.schedule()
+	case core.TellWake:
+		e.poll()
+	case core.TellFinished:
+		e.finished(t)
+	}
+}
+
+// poll has the engine ask get_finished at its next step.
+func (e *engine) poll() {
+	if e.polling {
+		return
+	}
+	e.polling = true
+	w := e.world
+	at := w.now.Add(w.choices.Span(ForTraffic, e.index+1, stepTime, stepTime))
+	w.push(evPoll, e.index+1, at, e.process().life)
+}
+
+// ask is the engine's step that asks what ended.
+func (e *engine) ask() bool {
+	e.polling = false
+	e.world.call = core.Call{Kind: core.CallFinished}
+	e.call()
+	return true
+}
+
+// finished takes one answer of get_finished and checks the blocks that the
+// engine may use now.
+func (e *engine) finished(t *core.Tell) {
+	w := e.world
+	r := w.truth(core.EngineTold, nil)
+	r.Instance, r.A, r.B, r.Flag = w.identities[e.index], uint64(t.Request), uint64(t.Outcome), t.Store
+	w.emit()
+	for i := range e.pending {
+		s := e.pending[i]
+		if s.id != t.Request {
+			continue
+		}
+		last := len(e.pending) - 1
+		e.pending[i] = e.pending[last]
+		e.pending = e.pending[:last]
+		if t.Outcome == core.OutcomeLoaded && e.plan.Config.Mode == core.ModeServerDriven {
+			e.verify(&s, t)
+		}
+		return
+	}
+}
+
+// verify compares what a retrieve delivered with what a finished writer stored.
+func (e *engine) verify(s *submitted, t *core.Tell) {
+	w := e.world
+	tags := w.memory.allocations[e.allocation].tags
+	pr := &w.prompts[s.prompt]
+	for i := uint32(0); i < s.count; i++ {
+		b := s.first + i
+		if tags[b] == e.tag(pr, int(i)) || invalid(t.Blocks, b) {
+			continue
+		}
+		r := w.truth(core.BlocksWrong, nil)
+		r.Instance, r.A, r.B = w.identities[e.index], uint64(s.id), uint64(b)
+		w.emit()
+		return
+	}
+	r := w.truth(core.BlocksRight, nil)
+	r.Instance, r.A, r.B = w.identities[e.index], uint64(s.id), uint64(s.count)
+	w.emit()
+}
+
+func invalid(blocks []uint32, b uint32) bool {
+	for _, x := range blocks {
+		if x == b {
+			return true
+		}
+	}
+	return false
+}
+
+// prompt is one token sequence that the engines share. Two prompts share their
+// first chunk, so that prefixes are met.
+type prompt struct {
+	tokens []uint32
+	prefix []uint64 // of each block: the prefix up to its end, folded
+	blocks int
+}
+
+// makePrompts builds a plan's prompts; they depend on the plan alone.
+func makePrompts(count, low, high, chunk, block int) []prompt {
+	prompts := make([]prompt, count)
+	for i := range prompts {
+		tokens := low
+		if high > low {
+			tokens += int(mix(uint64(i)+77) % uint64(high-low+1))
+		}
+		tokens = max(tokens/chunk*chunk, chunk)
+		pr := &prompts[i]
+		pr.tokens = make([]uint32, tokens)
+		for t := range pr.tokens {
+			family := uint64(i)
+			if t < chunk {
+				family = uint64(i / 2)
+			}
+			pr.tokens[t] = uint32(mix(family<<32|uint64(t)) % 150_000)
+		}
+		var d core.Digest
+		for t, token := range pr.tokens {
+			d.Uint(uint64(token))
+			if (t+1)%block == 0 {
+				pr.prefix = append(pr.prefix, uint64(d))
+			}
+		}
+		pr.blocks = len(pr.prefix)
+	}
+	return prompts
+}

@@ -1,0 +1,448 @@
+package sim
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"vigil/core"
+	"vigil/core/server"
+	"vigil/core/wire"
+	"vigil/core/worker"
+	"vigil/faults"
+)
+
+// World runs plans. Its buffers are reused from run to run, so a thousand runs
+// a second cost no thousand worlds.
+type World struct {
+	plan     *Plan
+	choices  *Choices
+	observer Observer
+
+	now       core.Time
+	heap      heap
+	hash      core.Digest
+	events    uint64
+	records   uint64
+	processes []process // 0 is the server
+	engines   []engine
+	machines  []*worker.Worker
+	server    *server.Server
+	net       network
+	memory    memory
+	exits     []int // processes that asked to leave in this event
+
+	identities []core.InstanceID // of each worker's present life
+	models     []uint64          // of each worker: its model and salt, folded
+	pids       []uint64          // of each pod: the last PID given
+	requests   core.RequestID
+	prompts    []prompt
+	promptsOf  *Plan
+	latency    faults.Span
+
+	story story
+
+	// Buffers of one event.
+	effects   core.Effects
+	input     core.Input
+	call      core.Call
+	scratch   core.Record
+	current   core.Frames
+	request   wire.Request
+	decoder   wire.Decoder
+	asking    wire.Request // of the raw client
+	outgoing  core.Frames
+	name      []byte
+	clientUID uint64
+	handle    []byte
+	blocks    []uint32
+	exports   [1]core.Export
+	groups    [1]core.Group
+	shape     [2]int64
+
+	blockTokens int
+}
+
+// Result is what one run came to.
+type Result struct {
+	Events  uint64 // events of the heap that did something
+	Records uint64
+	Hash    core.Digest // over every event and record, in order
+	End     core.Time
+	Panic   string // the code under test panicked: with what, and where
+	Unfired []int  // steps of the story that never struck
+}
+
+// NewWorld returns a world without a plan.
+func NewWorld() *World { return &World{} }
+
+// Run plays plan by the tape and shows every record to observer, which may be
+// nil. It never panics: what the code under test does is in the result.
+func (w *World) Run(plan *Plan, choices *Choices, observer Observer) (result Result) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			result = Result{
+				Events: w.events, Records: w.records, Hash: w.hash, End: w.now,
+				Panic: fmt.Sprintf("%v at %s", cause, panicPlace()),
+			}
+		}
+	}()
+	w.reset(plan, choices, observer)
+	end := core.Time(plan.Until)
+	for len(w.heap.events) > 0 && w.heap.events[0].at <= end {
+		e := w.heap.next(choices)
+		w.now = e.at
+		if w.handleEvent(e) {
+			w.events++
+			w.hash.Uint(uint64(e.at))
+			w.hash.Uint(uint64(e.kind)<<56 ^ uint64(uint32(e.who))<<24 ^ e.what)
+		}
+		for len(w.exits) > 0 {
+			w.leave()
+		}
+	}
+	w.now = end
+	w.truth(core.WorldEnded, nil)
+	w.emit()
+	return Result{Events: w.events, Records: w.records, Hash: w.hash, End: end, Unfired: w.story.unfired(nil)}
+}
+
+// panicPlace names the frame of the project that panicked.
+func panicPlace() string {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(4, pcs)])
+	for {
+		f, more := frames.Next()
+		if strings.Contains(f.Function, "vigil/") {
+			file := f.File
+			if i := strings.LastIndex(file[:strings.LastIndex(file, "/")], "/"); i >= 0 {
+				file = file[i+1:]
+			}
+			return fmt.Sprintf("%s (%s:%d)", f.Function, file, f.Line)
+		}
+		if !more {
+			return "an unknown place"
+		}
+	}
+}
+
+// reset lays out a fresh world for a plan.
+func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
+	w.plan, w.choices, w.observer = plan, choices, observer
+	w.now, w.hash, w.events, w.records, w.requests, w.clientUID = 0, 0, 0, 0, 0, 0
+	w.heap.reset()
+	w.exits = w.exits[:0]
+	w.latency = plan.Latency
+	w.net.world, w.memory.world = w, w
+	w.decoder = wire.Decoder{ChunkTokens: plan.Server.ChunkTokens, Legacy: plan.Server.Legacy}
+	w.layPrompts()
+
+	workers := len(plan.Workers)
+	links := workers
+	if clientOf(plan) {
+		links++
+	}
+	if cap(w.processes) < links+1 {
+		w.processes = make([]process, links+1)
+	}
+	if cap(w.engines) < workers {
+		w.engines = make([]engine, workers)
+	}
+	w.processes, w.engines = w.processes[:links+1], w.engines[:workers]
+	for len(w.machines) < workers {
+		w.machines = append(w.machines, nil)
+	}
+	w.identities = resized(w.identities, workers)
+	w.models = resized(w.models, workers)
+	pods := 0
+	for i := range plan.Workers {
+		pods = max(pods, plan.Workers[i].Pod+1)
+	}
+	w.pids = resized(w.pids, pods)
+	w.net.reset(links)
+	w.memory.reset()
+	for i := range w.processes {
+		p := &w.processes[i]
+		*p = process{
+			world: w, index: i, stopped: core.Never,
+			driver: p.driver, timers: p.timers[:0], held: p.held[:0], starved: p.starved[:0],
+		}
+		p.driver = core.Driver{
+			Machine: p.driver.Machine, Clock: p, Transport: p, Memory: p, Engine: p, Recorder: p, Leaver: p,
+			Actor: core.ActorServer + core.Actor(i), Effects: &w.effects,
+		}
+		if i > workers { // the raw client
+			p.state = running
+			p.driver.Machine = nil
+			w.net.connect(i-1, w.choices.Span(ForReconnect, i, connectTime, connectTime))
+			continue
+		}
+		w.push(evStart, i, w.startTime(i), p.life)
+	}
+	for i := range w.engines {
+		wp := &plan.Workers[i]
+		e := &w.engines[i]
+		*e = engine{world: w, plan: wp, index: i, pending: e.pending[:0], blocks: w.blocksOf(wp), allocation: -1}
+		var d core.Digest
+		d.Bytes([]byte(wp.Config.Model))
+		d.Bytes([]byte(wp.Config.Salt))
+		w.models[i] = uint64(d)
+	}
+	if plan.FaultsOver > 0 {
+		w.push(evFaultsOver, 0, core.Time(plan.FaultsOver), 0)
+	}
+	w.story.begin(w)
+}
+
+func resized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+// startTime is when process i starts: the server first.
+func (w *World) startTime(i int) core.Time {
+	if i == 0 {
+		return 0
+	}
+	return core.Time(w.choices.Span(ForStart, i, w.plan.Workers[i-1].Start, faults.Span{High: 2 * time.Second}))
+}
+
+// layPrompts makes the plan's prompts, once per plan.
+func (w *World) layPrompts() {
+	plan := w.plan
+	w.blockTokens = orElse(plan.BlockTokens, 16)
+	if w.promptsOf == plan {
+		return
+	}
+	chunk := plan.Server.ChunkTokens
+	low := orElse(plan.PromptLow, chunk)
+	high := orElse(plan.PromptHigh, max(low, 4*chunk))
+	w.prompts = makePrompts(orElse(plan.Prompts, 32), low, high, chunk, w.blockTokens)
+	w.promptsOf = plan
+}
+
+func orElse(v, fallback int) int {
+	if v == 0 {
+		return fallback
+	}
+	return v
+}
+
+// blocksOf is how many KV blocks a worker has: enough for several requests.
+func (w *World) blocksOf(wp *WorkerPlan) int {
+	if wp.Blocks != 0 {
+		return wp.Blocks
+	}
+	most := 0
+	for i := range w.prompts {
+		most = max(most, w.prompts[i].blocks)
+	}
+	return max(64, 8*most)
+}
+
+func (w *World) blockBytes(wp *WorkerPlan) int { return orElse(wp.BlockBytes, 4096) }
+
+func (w *World) push(kind eventKind, who int, at core.Time, what uint64) {
+	w.heap.push(event{at: at, kind: kind, who: int32(who), what: what})
+}
+
+// truth starts a record of the ground truth; emit writes it.
+func (w *World) truth(kind core.RecordKind, p *process) *core.Record {
+	w.scratch = core.Record{Kind: kind}
+	if p != nil && p.index > 0 {
+		w.scratch.Instance = w.identities[p.index-1]
+	}
+	return &w.scratch
+}
+
+func (w *World) emit() { w.record(&w.scratch) }
+
+// record takes one record into the event log.
+func (w *World) record(r *core.Record) {
+	r.At = w.now
+	w.records++
+	w.hash.Record(r)
+	if w.observer != nil {
+		w.observer.Observe(r)
+	}
+	if len(w.story.watches) > 0 {
+		w.story.watch(r)
+	}
+}
+
+// handleEvent plays one event and reports whether anything happened.
+func (w *World) handleEvent(e event) bool {
+	switch e.kind {
+	case evTimer:
+		return w.processes[e.who].timerUp(e)
+	case evReach:
+		return w.net.arrive(e, true)
+	case evReply:
+		return w.net.arrive(e, false)
+	case evHandle, evTake:
+		return w.net.handle(e)
+	case evMemory:
+		return w.memory.end(e)
+	case evConnect:
+		return w.net.connected(e)
+	case evPeerClosed:
+		return w.net.peerClosed(e)
+	case evStep:
+		w.story.strike(int(e.what))
+		return true
+	case evUndo:
+		w.story.undo(int(e.what))
+		return true
+	case evFaultsOver:
+		w.truth(core.FaultsOver, nil)
+		w.emit()
+		return true
+	}
+	p := &w.processes[e.who]
+	if p.life != e.what {
+		return false
+	}
+	if e.kind == evStart {
+		w.start(p)
+		return true
+	}
+	if p.state == paused {
+		p.held = append(p.held, e)
+		return false
+	}
+	if p.state == absent {
+		return false
+	}
+	en := &w.engines[p.index-1]
+	switch e.kind {
+	case evRegister:
+		return en.register()
+	case evTraffic:
+		return en.tick()
+	case evPoll:
+		return en.ask()
+	}
+	return false
+}
+
+// start begins a life of a process.
+func (w *World) start(p *process) {
+	if p.state != absent {
+		return
+	}
+	p.state = running
+	p.life++
+	p.offset = w.clockOf(p)
+	if p.index == 0 {
+		w.startServer(p)
+		return
+	}
+	wp := &w.plan.Workers[p.index-1]
+	if p.pid == 0 {
+		w.pids[wp.Pod]++
+		p.pid = w.pids[wp.Pod]
+	}
+	config := wp.Config
+	if wp.PIDIdentity {
+		config.Instance = core.InstanceID(p.pid)
+	}
+	if m := w.machines[p.index-1]; m == nil {
+		w.machines[p.index-1] = worker.New(config)
+	} else {
+		m.Reset(config)
+	}
+	p.driver.Machine = w.machines[p.index-1]
+	w.identities[p.index-1] = 0
+	r := w.truth(core.ProcessStarted, nil)
+	r.A, r.B = p.number(), p.pid
+	w.emit()
+	w.engines[p.index-1].begin()
+	w.net.connect(p.index-1, w.choices.Span(ForReconnect, p.index, connectTime, connectTime))
+	w.feedStart(p)
+	if !wp.Idle && !config.Prober {
+		warm := w.choices.Span(ForStart, p.index, wp.Warmup, faults.Span{Low: 10 * time.Millisecond, High: time.Second})
+		w.push(evRegister, p.index, w.now.Add(warm), p.life)
+	}
+}
+
+// clockOf is the reading of a process's monotonic clock at the world's start.
+// The server's is the world's own; no two workers agree.
+func (w *World) clockOf(p *process) core.Time {
+	return core.Time(p.index) * core.Time(1000*time.Second)
+}
+
+func (w *World) startServer(p *process) {
+	if w.server == nil {
+		w.server = server.New(w.plan.Server)
+	} else {
+		w.server.Reset(w.plan.Server)
+	}
+	p.driver.Machine = w.server
+	r := w.truth(core.ProcessStarted, nil)
+	r.A = 0
+	w.emit()
+	w.feedStart(p)
+}
+
+// feedStart gives a machine its first input, with entropy from the tape.
+func (w *World) feedStart(p *process) {
+	w.input = core.Input{Kind: core.InputStart}
+	for i := range w.input.Entropy {
+		w.input.Entropy[i] = byte(w.choices.Below(ForEntropy, p.index, 256))
+	}
+	p.driver.Feed(&w.input)
+}
+
+// kill ends a process without a word. With silent its host is lost, so nobody
+// is told that its connection closed.
+func (w *World) kill(p *process, silent bool) bool {
+	if p.state == absent {
+		return false
+	}
+	r := w.truth(core.ProcessKilled, p)
+	r.A, r.Flag = p.number(), silent
+	w.emit()
+	w.end(p, silent)
+	return true
+}
+
+// end takes a process out of the world.
+func (w *World) end(p *process, silent bool) {
+	p.gone()
+	if p.index == 0 {
+		w.memory.serverGone()
+		for i := range w.net.links {
+			w.net.disconnect(i, false, false)
+			if w.processes[i+1].state != absent {
+				w.net.connect(i, w.choices.Span(ForReconnect, i+1, backoffTime, backoffTime))
+			}
+		}
+		return
+	}
+	l := &w.net.links[p.index-1]
+	w.net.disconnect(p.index-1, !silent, !silent && !l.up.cut)
+	for _, m := range l.waiting {
+		w.net.lose(p.index-1, m, true)
+	}
+	l.waiting = l.waiting[:0]
+	p.pid = 0
+}
+
+// leave is a process exiting in order.
+func (w *World) leave() {
+	i := w.exits[0]
+	w.exits = w.exits[1:]
+	p := &w.processes[i]
+	if p.state == absent {
+		return
+	}
+	r := w.truth(core.ProcessExited, p)
+	r.A = p.number()
+	w.emit()
+	w.end(p, false)
+}
