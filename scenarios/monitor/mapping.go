@@ -1,0 +1,140 @@
+package monitor
+
+import (
+	"time"
+
+	"vigil/core"
+)
+
+// mapping is one open mapping of a worker's memory in the server, by the truth.
+type mapping struct {
+	id          uint64 // 0: the place is free
+	instance    int32
+	incarnation core.Incarnation
+	bytes       uint64
+	closing     bool // its release has begun
+	hung        bool // and will not end
+	stuck       bool // and was reported as stuck
+	counted     bool // in its instance's live
+	closingAt   core.Time
+	place       int32 // in Set.closing
+}
+
+// slowRelease is the last release that ran past its bound and ended: from when
+// it was overdue until it ended.
+type slowRelease struct {
+	instance int32
+	from, to core.Time
+}
+
+func (m *Set) mappingOpened(r *core.Record) {
+	m.saw.memory = true
+	i := m.instance(r.Instance)
+	if i < 0 {
+		return
+	}
+	if m.mappings.get(r.A) >= 0 {
+		m.onceReused(i, r)
+		return
+	}
+	at := m.mappings.add(r.A, core.MaxInstances)
+	if at < 0 {
+		return
+	}
+	mp := &m.mappings.items[at]
+	mp.id, mp.instance, mp.incarnation, mp.bytes, mp.place = r.A, i, r.Incarnation, r.B, -1
+	m.oneOpened(&m.instances.items[i], mp, r)
+	mp.counted = true
+	m.instances.items[i].live++
+	if c := m.contextOf(r.Incarnation, i, serverDriven); c >= 0 {
+		m.contexts.items[c].mapping = r.A
+	}
+	m.peak = max(m.peak, m.mappings.index.used)
+}
+
+// released says that the mapping no longer counts as one that serves.
+func (m *Set) released(at int32) {
+	mp := &m.mappings.items[at]
+	if mp.counted {
+		mp.counted = false
+		m.instances.items[mp.instance].live--
+	}
+}
+
+func (m *Set) mappingClosing(r *core.Record) {
+	at := m.mappings.get(r.A)
+	if at < 0 {
+		return
+	}
+	mp := &m.mappings.items[at]
+	m.fenceClosing(mp, r)
+	if mp.closing {
+		return
+	}
+	m.released(at)
+	mp.closing, mp.closingAt, mp.place = true, r.At, int32(len(m.closing))
+	m.closing = append(m.closing, at)
+	m.unsettle(mp.instance, r.At)
+}
+
+func (m *Set) mappingClosed(r *core.Record) {
+	at := m.mappings.get(r.A)
+	if at < 0 {
+		return
+	}
+	mp := &m.mappings.items[at]
+	in := &m.instances.items[mp.instance]
+	if !mp.stuck {
+		m.reclaimLate(in, serverDriven, r.At, "its mapped bytes")
+	}
+	m.visibleRelease(mp, r.At)
+	m.released(at)
+	if mp.closing {
+		if due := mp.closingAt.Add(m.setup.ReleaseBound); r.At > due {
+			m.lastSlow = slowRelease{mp.instance, due, r.At}
+		}
+		last := len(m.closing) - 1
+		moved := m.closing[last]
+		m.closing[mp.place] = moved
+		m.mappings.items[moved].place = mp.place
+		m.closing = m.closing[:last]
+	}
+	if c := m.contexts.get(uint64(mp.incarnation)); c >= 0 && m.contexts.items[c].mapping == mp.id {
+		m.contexts.items[c].mapping = 0
+		m.letGo(c)
+	}
+	mp.id = 0
+	m.mappings.drop(r.A, at)
+}
+
+func (m *Set) mappingHung(r *core.Record) {
+	if at := m.mappings.get(r.A); at >= 0 {
+		m.mappings.items[at].hung = true
+	}
+}
+
+// releaseStuck is the server's report that a release passed its bound.
+func (m *Set) releaseStuck(r *core.Record) {
+	if at := m.mappings.get(r.A); at >= 0 {
+		mp := &m.mappings.items[at]
+		m.visibleRelease(mp, r.At)
+		m.reclaimLate(&m.instances.items[mp.instance], serverDriven, r.At, "the report of its stuck release")
+		mp.stuck = true
+	}
+}
+
+// stuckMapping reports whether the context's mapping was reported as stuck.
+func (m *Set) stuckMapping(c *context) bool {
+	at := m.mappings.get(c.mapping)
+	return c.mapping != 0 && at >= 0 && m.mappings.items[at].stuck
+}
+
+// underRelease reports whether the context's mapping is in release.
+func (m *Set) underRelease(c *context) bool {
+	at := m.mappings.get(c.mapping)
+	return c.mapping != 0 && at >= 0 && m.mappings.items[at].closing
+}
+
+// releases is the longest honest line of releases: all that were ever open at
+// once, and one more.
+func (m *Set) releases() time.Duration { return queue(m.peak+1, m.setup.ReleaseBound) }

@@ -1,0 +1,72 @@
+package monitor
+
+import (
+	"fmt"
+
+	"vigil/core"
+)
+
+// QUIET: who left stays gone. A worker has left when it sent its unregister;
+// the server knows when it handled that.
+
+func (m *Set) unregisterSent(r *core.Record) {
+	n := int64(r.Actor) - int64(core.FirstWorker)
+	k := m.worker(n)
+	if k == nil {
+		return
+	}
+	m.leaving(n, r.At)
+	if k.left {
+		return
+	}
+	k.left = true
+	if k.instance >= 0 {
+		in := &m.instances.items[k.instance]
+		in.everLeft = true
+		in.leftOwners++
+	}
+}
+
+// quietSent judges a ping or register by a worker.
+func (m *Set) quietSent(w int32, r *core.Record) {
+	if !m.workers[w].left || !m.first(quiet, w) {
+		return
+	}
+	what := "pinged"
+	if r.Kind == core.RegisterSent {
+		what = "registered"
+	}
+	m.report(quiet, r.At, fmt.Sprintf("%s %s after it sent its unregister", m.name(w), what), w)
+}
+
+func (m *Set) unregisterCame(r *core.Record) {
+	kind := kindOf(r.Context)
+	i := m.instances.get(uint64(r.Instance))
+	if kind == noKind || i < 0 {
+		return
+	}
+	if in := &m.instances.items[i]; in.everLeft && !in.present() {
+		in.left[kind] = true
+	}
+}
+
+func (m *Set) quietInserted(in *instance, kind int, r *core.Record) {
+	if !in.left[kind] || in.present() {
+		in.left[kind] = false // a new owner of the id starts anew
+		return
+	}
+	if m.first(quiet, in.worker) {
+		m.report(quiet, r.At, fmt.Sprintf("%s has a %s context (incarnation %d) again after the server handled its unregister",
+			m.whose(in), kindNames[kind], r.Incarnation), in.worker)
+	}
+}
+
+// quietFinish judges what outlived the unregister.
+func (m *Set) quietFinish(in *instance, end core.Time) {
+	for kind := range in.left {
+		if in.left[kind] && in.has[kind] && !in.present() && m.first(quiet, in.worker) {
+			m.report(quiet, end, fmt.Sprintf("%s's %s context %d outlived the unregister that the server handled",
+				m.whose(in), kindNames[kind], in.serving[kind]), in.worker)
+		}
+	}
+}
