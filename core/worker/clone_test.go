@@ -1,0 +1,156 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"vigil/core"
+	"vigil/core/wire"
+)
+
+// story is one life, as steps that a test can stop after.
+var life1 = []func(d *desk){
+	func(d *desk) { d.register() },
+	func(d *desk) { d.answer(d.last(wire.RegisterKVCache), wire.Reply{}) },
+	func(d *desk) { d.retrieve(1, 5, 6) },
+	func(d *desk) { d.settle() },
+	func(d *desk) { d.store(2) },
+	func(d *desk) { d.answer(d.last(wire.Store), wire.Reply{OK: true, Data: []byte{}}) },
+	func(d *desk) { d.pass(10 * time.Second) },
+	func(d *desk) { d.retrieve(3, 9) },
+	func(d *desk) { d.finished() },
+	func(d *desk) { d.pass(10 * time.Second) },
+	func(d *desk) { d.answer(d.last(wire.Ping), yes) },
+	func(d *desk) { d.settle() },
+	func(d *desk) { d.answer(d.last(wire.RegisterKVCache), wire.Reply{}) },
+	func(d *desk) { d.settle() },
+	func(d *desk) { d.retrieve(4, 1) },
+	func(d *desk) { d.pass(10 * time.Second) },
+	func(d *desk) { d.call(core.Call{Kind: core.CallShutdown}) },
+	func(d *desk) { d.pass(core.JoinBound) },
+	func(d *desk) { d.answer(d.last(wire.UnregisterKVCache), wire.Reply{}) },
+}
+
+// A clone goes on like its original and leaves it alone.
+func TestACloneIsIndependent(t *testing.T) {
+	for stop := range life1 {
+		d := newDesk(t)
+		for _, act := range life1[:stop] {
+			act(d)
+		}
+		original, before := d.w, d.w.Fingerprint(d.now)
+		d.w = original.Clone()
+		if d.w.Fingerprint(d.now) != before {
+			t.Fatalf("after %d steps a clone has another fingerprint", stop)
+		}
+		now, records := d.now, len(d.records)
+		for _, act := range life1[stop:] {
+			act(d)
+		}
+		if original.Fingerprint(now) != before {
+			t.Fatalf("a clone's life from step %d changed its original", stop)
+		}
+		whole := newDesk(t)
+		for _, act := range life1 {
+			act(whole)
+		}
+		d.story(records, whole.kinds(records)...)
+	}
+}
+
+// The exports of a clone do not lie in its original's buffers.
+func TestACloneOwnsItsMemory(t *testing.T) {
+	d := registered(t)
+	d.retrieve(1, 5)
+	c := d.w.Clone()
+	before := c.Fingerprint(d.now)
+	d.w.memory.bytes[0] ^= 1
+	d.w.memory.numbers[0]++
+	d.w.pending.entries[0].blocks[0] = 99
+	d.w.names[0] ^= 1
+	if c.Fingerprint(d.now) != before {
+		t.Fatal("the clone shares a buffer")
+	}
+}
+
+// Two lives that differ in when they were lived and in how much was numbered
+// before fold alike.
+func TestFingerprintsForgetNames(t *testing.T) {
+	early, late := registered(t), registered(t)
+	late.now += core.Time(time.Hour)
+	early.store(1)
+	late.store(1)
+	for range 5 { // five pings more, and their uids
+		late.settle()
+		late.answer(late.last(wire.Ping), yes)
+		late.pass(10 * time.Second)
+	}
+	early.settle()
+	for _, d := range []*desk{early, late} {
+		d.answer(d.last(wire.Store), wire.Reply{OK: true, Data: []byte{}})
+		d.finished()
+		d.settle()
+	}
+	early.retrieve(2)
+	late.retrieve(77)
+	if early.w.Fingerprint(early.now) != late.w.Fingerprint(late.now) {
+		t.Fatal("the same behaviour, two fingerprints")
+	}
+	for _, of := range []wire.Type{wire.Ping, wire.Retrieve, wire.Store} {
+		a, b := early.last(of), late.last(of)
+		if early.w.Canonical(uidOf(a)) != late.w.Canonical(uidOf(b)) {
+			t.Fatalf("the %s in flight has two names", of)
+		}
+	}
+	if early.w.Canonical(uidOf(early.last(wire.Ping))) == 0 || early.w.Canonical(uidOf(early.last(wire.Store))) != 0 {
+		t.Fatal("a ping is waited for, an answered store is not")
+	}
+}
+
+func uidOf(m message) uint64 {
+	var r wire.Reply
+	var f core.Frames
+	wire.EncodeReply(&f, m.UID, m.RawType, m.Type, &wire.Reply{Nil: true})
+	wire.DecodeReply(&f, &r)
+	return r.UIDNumber
+}
+
+// Every step of a life that changes what comes next changes the fingerprint.
+func TestFingerprintsTellStatesApart(t *testing.T) {
+	d := newDesk(t)
+	seen := map[core.Digest]int{}
+	for i, act := range life1 {
+		act(d)
+		f := d.w.Fingerprint(d.now)
+		if before, known := seen[f]; known {
+			t.Fatalf("steps %d and %d fold alike", before, i)
+		}
+		seen[f] = i
+	}
+	a, b := registered(t), registered(t)
+	a.retrieve(1, 5)
+	b.retrieve(1, 6)
+	if a.w.Fingerprint(a.now) == b.w.Fingerprint(b.now) {
+		t.Fatal("the blocks of a pending retrieve are not folded")
+	}
+	b = registered(t)
+	b.retrieve(1, 5)
+	b.now++
+	if a.w.Fingerprint(a.now) == b.w.Fingerprint(b.now) {
+		t.Fatal("the time to the next timer is not folded")
+	}
+}
+
+// A worker that is used again is as good as new.
+func TestResetIsNew(t *testing.T) {
+	d := newDesk(t)
+	for _, act := range life1[:15] {
+		act(d)
+	}
+	cfg := core.DefaultWorkerConfig()
+	cfg.Model, cfg.Salt = "other", "salt"
+	d.w.Reset(cfg)
+	if d.w.Fingerprint(0) != New(cfg).Fingerprint(0) {
+		t.Fatal("something of the last life is left")
+	}
+}
