@@ -68,6 +68,11 @@ func (d *Decoder) Decode(frames *core.Frames, r *Request) {
 		return
 	}
 	p := payloads{r: r, frames: frames, part: firstPayload}
+	if r.Type == Ping {
+		p.ping(d.Legacy)
+		return
+	}
+	p.buf = r.buffers()
 	d.decodePayloads(&p, r)
 }
 
@@ -120,6 +125,7 @@ func (d *Decoder) payloadsOf(t Type) int {
 type payloads struct {
 	r      *Request
 	frames *core.Frames
+	buf    *buffers
 	part   int
 }
 
@@ -168,21 +174,23 @@ func (p *payloads) data(s *[]byte, max int) {
 	p.done(&c)
 }
 
+// ping reads the id, or nil, which is not coerced (PROTOCOL, section 1.4).
+func (p *payloads) ping(legacy bool) {
+	if legacy {
+		p.r.Legacy, p.r.NoInstance = true, true
+		return
+	}
+	c := p.next()
+	if c.isNil() {
+		p.r.NoInstance = true
+	} else {
+		p.r.Instance = core.InstanceID(c.natural())
+	}
+	p.done(&c)
+}
+
 func (d *Decoder) decodePayloads(p *payloads, r *Request) {
 	switch r.Type {
-	case Ping:
-		if d.Legacy {
-			r.Legacy, r.NoInstance = true, true
-			return
-		}
-		// int or nil is not coerced (PROTOCOL, section 1.4).
-		c := p.next()
-		if c.isNil() {
-			r.NoInstance = true
-		} else {
-			r.Instance = core.InstanceID(c.natural())
-		}
-		p.done(&c)
 	case RegisterKVCache, RegisterQCache:
 		p.id()
 		p.exports()
@@ -255,12 +263,12 @@ func (p *payloads) engine() {
 // blocks reads block ids per group into one list.
 func (p *payloads) blocks() {
 	c := p.next()
-	r := p.r
+	b := p.buf
 	for n := c.array(core.MaxGroups); n > 0 && c.fail == core.NoFailure; n-- {
-		r.blocks = c.uints(r.blocks, MaxBlocks-len(r.blocks))
-		r.blockEnds = append(r.blockEnds, len(r.blocks))
+		b.blocks = c.uints(b.blocks, MaxBlocks-len(b.blocks))
+		b.blockEnds = append(b.blockEnds, len(b.blocks))
 	}
-	r.Blocks, r.BlockEnds = r.blocks, r.blockEnds
+	p.r.Blocks, p.r.BlockEnds = b.blocks, b.blockEnds
 	p.done(&c)
 }
 

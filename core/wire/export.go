@@ -2,7 +2,6 @@ package wire
 
 import (
 	"math/bits"
-	"slices"
 
 	"vigil/core"
 )
@@ -18,11 +17,8 @@ const (
 
 func (p *payloads) exports() {
 	c := p.next()
-	r := p.r
+	buf := p.buf
 	n := c.array(core.MaxExports)
-	if n > 0 {
-		r.exports = slices.Grow(r.exports, n)
-	}
 	for ; n > 0 && c.fail == core.NoFailure; n-- {
 		kind, body := c.extension()
 		if c.fail != core.NoFailure {
@@ -32,9 +28,9 @@ func (p *payloads) exports() {
 		var e core.Export
 		switch kind {
 		case extPickle:
-			in.pickled(&e, &r.ints)
+			in.pickled(&e, &buf.ints)
 		case extExport:
-			in.export(&e, &r.ints)
+			in.export(&e, &buf.ints)
 			in.end()
 		default:
 			in.bad("is an extension of an unknown type")
@@ -43,9 +39,9 @@ func (p *payloads) exports() {
 			c.stop(in.fail, in.why)
 			break
 		}
-		r.exports = append(r.exports, e)
+		buf.exports = append(buf.exports, e)
 	}
-	r.Exports = r.exports
+	p.r.Exports = buf.exports
 	p.done(&c)
 }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -15,53 +16,64 @@ import (
 
 const hashDomain = "vigil chunk key 1"
 
-// HashChunks appends to dst the keys of the whole chunks of tokens
-// [start, end), the prefix from token 0 hashed into each. start must be a
-// multiple of chunkTokens; a last partial chunk is left out. worker stands
-// beside the hash and is not in it. scratch is a buffer to work in, returned
-// for the next call.
-func HashChunks(dst []core.ChunkKey, scratch []byte, k *Key, chunkTokens int) (keys []core.ChunkKey, buffer []byte) {
+// Hasher computes chunk keys. It holds buffers, and the last root, since a
+// worker's keys all have the same one. The zero value is ready; it is not to
+// be shared.
+type Hasher struct {
+	work   []byte // one link: the hash before it, its tokens
+	rooted []byte // what root is the hash of
+	text   []byte // what the next root is the hash of
+	root   [sha256.Size]byte
+}
+
+// Chunks appends to dst the keys of the whole chunks of the tokens [Start,
+// End) of k, the prefix from token 0 hashed into each. Start must be a multiple
+// of chunkTokens, which is 1 or more, and the range must lie in the tokens; a
+// last partial chunk is left out. Hash is the front half of a link of a chain
+// of SHA-256; the chain goes on from whole links. The worker stands beside the
+// hash and is not in it.
+func (h *Hasher) Chunks(dst []core.ChunkKey, k *Key, chunkTokens int) []core.ChunkKey {
 	worker := int32(0)
 	if k.Worker > 0 {
 		worker = int32(k.Worker)
 	}
-	last := int(k.End) / chunkTokens
-	first := int(k.Start) / chunkTokens
+	first, last := int(k.Start)/chunkTokens, int(k.End)/chunkTokens
 	if last <= first {
-		return dst, scratch
+		return dst
 	}
 	dst = slices.Grow(dst, last-first)
-	b := append(scratch[:0], hashDomain...)
+	link := h.rootOf(k)
+	size := len(link) + 4*chunkTokens
+	work := slices.Grow(h.work[:0], size)[:size]
+	for i := range last {
+		copy(work, link[:])
+		out := work[len(link):]
+		for _, token := range k.Tokens[i*chunkTokens : (i+1)*chunkTokens] {
+			binary.LittleEndian.PutUint32(out, token)
+			out = out[4:]
+		}
+		link = sha256.Sum256(work)
+		if i >= first {
+			key := core.ChunkKey{Worker: worker}
+			copy(key.Hash[:], link[:])
+			dst = append(dst, key)
+		}
+	}
+	h.work = work
+	return dst
+}
+
+func (h *Hasher) rootOf(k *Key) [sha256.Size]byte {
+	b := append(h.text[:0], hashDomain...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(k.Model)))
 	b = append(b, k.Model...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(k.WorldSize))
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(k.Salt)))
 	b = append(b, k.Salt...)
-	hash := sha256.Sum256(b)
-	size := len(hash) + 4*chunkTokens
-	b = slices.Grow(b[:0], size)[:size]
-	for i := range last {
-		copy(b, hash[:])
-		out := b[len(hash):]
-		for _, token := range k.Tokens[i*chunkTokens : (i+1)*chunkTokens] {
-			binary.LittleEndian.PutUint32(out, token)
-			out = out[4:]
-		}
-		hash = sha256.Sum256(b)
-		if i >= first {
-			key := core.ChunkKey{Worker: worker}
-			copy(key.Hash[:], hash[:])
-			dst = append(dst, key)
-		}
+	h.text = b
+	if !bytes.Equal(b, h.rooted) {
+		h.rooted = append(h.rooted[:0], b...)
+		h.root = sha256.Sum256(b)
 	}
-	return dst, b
-}
-
-// hashKey sets Key.Chunks.
-func (r *Request) hashKey(chunkTokens int) {
-	r.chunks = r.chunks[:0]
-	if chunkTokens > 0 {
-		r.chunks, r.scratch = HashChunks(r.chunks, r.scratch, &r.Key, chunkTokens)
-	}
-	r.Key.Chunks = r.chunks
+	return h.root
 }

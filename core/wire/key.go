@@ -46,8 +46,8 @@ func (p *payloads) key(chunkTokens int) {
 			}
 			seen |= keyWorker
 		case "token_ids":
-			r.tokens = c.uints(r.tokens[:0], MaxTokens)
-			k.Tokens = r.tokens
+			p.buf.tokens = c.uints(p.buf.tokens[:0], MaxTokens)
+			k.Tokens = p.buf.tokens
 			seen |= keyTokens
 		case "start":
 			k.Start = c.int()
@@ -76,8 +76,9 @@ func (p *payloads) key(chunkTokens int) {
 		c.bad("is a key whose start is not a multiple of the chunk size")
 	}
 	p.done(&c)
-	if r.Failure == core.NoFailure {
-		r.hashKey(chunkTokens)
+	if r.Failure == core.NoFailure && chunkTokens > 0 {
+		p.buf.chunks = p.buf.hasher.Chunks(p.buf.chunks, k, chunkTokens)
+		k.Chunks = p.buf.chunks
 	}
 }
 

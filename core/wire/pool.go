@@ -5,7 +5,8 @@ package wire
 
 // context reads the answer to an engine-driven registration. Both fields have
 // defaults.
-func (r *Reply) context(c *cursor) {
+func (r *Reply) context(outer *cursor) {
+	c := *outer // the library's reader keeps a cursor; the caller's must stay off the heap
 	m := c.composite()
 	for n := m.dict(); n > 0 && !m.failed(); n-- {
 		switch string(m.text(MaxText)) {
@@ -18,10 +19,12 @@ func (r *Reply) context(c *cursor) {
 		}
 	}
 	m.close()
+	*outer = c
 }
 
 // prepared reads the answer to PREPARE_STORE or PREPARE_RETRIEVE.
-func (r *Reply) prepared(c *cursor, retrieve bool) {
+func (r *Reply) prepared(outer *cursor, retrieve bool) {
+	c := *outer
 	const success, data, context = 1, 2, 4
 	seen, want := 0, context
 	if retrieve {
@@ -47,6 +50,7 @@ func (r *Reply) prepared(c *cursor, retrieve bool) {
 	if seen != want {
 		c.bad("is a map that lacks a field")
 	}
+	*outer = c
 }
 
 // place reads a context: empty where data travel inline.

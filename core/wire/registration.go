@@ -58,8 +58,8 @@ func putHints(f *core.Frames, h *Hints) {
 func (p *payloads) groups() {
 	c := p.next()
 	m := c.composite()
-	r := p.r
-	first := len(r.ints)
+	buf := p.buf
+	first := len(buf.ints)
 	for n := m.array(core.MaxGroups); n > 0 && !m.failed(); n-- {
 		g := core.Group{SlidingWindow: -1, Physical: 1}
 		named := false
@@ -69,9 +69,9 @@ func (p *payloads) groups() {
 				g.ID = m.int()
 				named = true
 			case "layer_indices":
-				at := len(r.ints)
-				r.ints = m.ints(r.ints, MaxLayers-(at-first))
-				g.Layers = r.ints[at:len(r.ints):len(r.ints)]
+				at := len(buf.ints)
+				buf.ints = m.ints(buf.ints, MaxLayers-(at-first))
+				g.Layers = buf.ints[at:len(buf.ints):len(buf.ints)]
 			case "tokens_per_block":
 				g.TokensPerBlock = m.int()
 			case "sw_size_tokens":
@@ -85,10 +85,10 @@ func (p *payloads) groups() {
 		if !named {
 			c.bad("holds a group without engine_group_id")
 		}
-		r.groups = append(r.groups, g)
+		buf.groups = append(buf.groups, g)
 	}
 	m.close()
-	r.Groups = r.groups
+	p.r.Groups = buf.groups
 	p.done(&c)
 }
 

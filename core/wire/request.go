@@ -66,9 +66,13 @@ type Request struct {
 	part     int    // part in which decoding stopped
 	why      string // what is wrong there
 
-	// Backing of what decoding fills, kept from message to message. The
-	// exported slices alias it after Decode only, so that a caller may point
-	// them at its own memory to encode.
+	buf *buffers // kept from message to message
+}
+
+// buffers are the backing of what decoding fills. The exported slices alias
+// them after Decode only, so that a caller may point those at its own memory
+// to encode. They lie apart so that Reset clears little.
+type buffers struct {
 	ints      []int64 // Exports' shapes and Groups' layers
 	tokens    []uint32
 	blocks    []uint32
@@ -76,17 +80,26 @@ type Request struct {
 	exports   []core.Export
 	groups    []core.Group
 	chunks    []core.ChunkKey
-	scratch   []byte
+	hasher    Hasher
 }
 
 // Reset empties r and keeps its buffers: those that Decode fills, and Blocks
 // and BlockEnds for callers that append to them before encoding.
 func (r *Request) Reset() {
-	*r = Request{
-		Blocks: r.Blocks[:0], BlockEnds: r.BlockEnds[:0],
-		ints: r.ints[:0], tokens: r.tokens[:0], blocks: r.blocks[:0], blockEnds: r.blockEnds[:0],
-		exports: r.exports[:0], groups: r.groups[:0], chunks: r.chunks[:0], scratch: r.scratch[:0],
+	blocks, ends, buf := r.Blocks[:0], r.BlockEnds[:0], r.buf
+	*r = Request{}
+	r.Blocks, r.BlockEnds, r.buf = blocks, ends, buf
+}
+
+// buffers returns the emptied buffers.
+func (r *Request) buffers() *buffers {
+	if r.buf == nil {
+		r.buf = new(buffers)
 	}
+	b := r.buf
+	b.ints, b.tokens, b.blocks, b.blockEnds = b.ints[:0], b.tokens[:0], b.blocks[:0], b.blockEnds[:0]
+	b.exports, b.groups, b.chunks = b.exports[:0], b.groups[:0], b.chunks[:0]
+	return b
 }
 
 // refuse says why the message is refused and where decoding stopped.
