@@ -16,6 +16,7 @@ const (
 	DefaultTimeout     = 300 * time.Second
 	DefaultChunkTokens = 256
 	DefaultL1Bytes     = 1 << 30
+	DefaultPoolName    = "/vigil_pool"
 	ScansPerWindow     = 4               // a scan every window/4, after the last one ended
 	JoinBound          = 5 * time.Second // how long a shutdown waits for a thread to end
 )
@@ -47,6 +48,11 @@ type ServerConfig struct {
 	AffinityLanes int    // single-file lanes of the AFFINITY pool
 	L1Bytes       uint64 // byte budget of the store
 
+	// PoolName and PoolBytes are the shared memory that engine-driven workers
+	// write and read themselves; without bytes there is none.
+	PoolName  string
+	PoolBytes uint64
+
 	// ServerDriven, EngineDriven and Blend say which modules are loaded.
 	// A request of a module that is not loaded finds no handler.
 	ServerDriven, EngineDriven, Blend bool
@@ -61,6 +67,7 @@ func DefaultServerConfig() ServerConfig {
 	return ServerConfig{
 		Reap: DefaultReap, Grace: DefaultGrace,
 		ChunkTokens: DefaultChunkTokens, NormalSlots: 1, AffinityLanes: 1, L1Bytes: DefaultL1Bytes,
+		PoolName: DefaultPoolName, PoolBytes: DefaultL1Bytes,
 		ServerDriven: true, EngineDriven: true, Blend: true,
 	}
 }

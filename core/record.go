@@ -45,7 +45,7 @@ const (
 	StrategyAdded   // Incarnation; the engine-driven context's other half
 	StrategyRemoved // Incarnation
 	RopeAdded       // Incarnation: of the blend state itself
-	RopeDropped     // Incarnation; A: 1 by the reaper's fan-out, 0 by the client
+	RopeDropped     // Incarnation; A: 0 by the client, 1 by the reaper's fan-out, 2 by the shutdown
 	LayoutAcquired  // Context, Incarnation: holder; A: layout hash, B: holders after
 	LayoutReleased  // Context, Incarnation: holder; A: layout hash, B: holders after
 	Stamped         // Context, Incarnation; last_seen refreshed. A: the stamp, on the server's clock, B: cause (StampCause)

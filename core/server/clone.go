@@ -1,0 +1,284 @@
+package server
+
+import (
+	"vigil/core"
+	"vigil/core/wire"
+)
+
+// Clone returns an independent copy: no step of one is seen by the other.
+// What never changes once it is made (what a registration said) is shared.
+func (s *Server) Clone() *Server {
+	c := *s
+	c.contexts, c.engines, c.ropes = s.contexts.clone(), s.engines.clone(), s.ropes.clone()
+	c.layouts = layouts{s.layouts.known.clone(), s.layouts.holders.clone()}
+	c.store = s.store.clone()
+	c.reaped, c.peers = s.reaped.clone(), s.peers.clone()
+
+	c.strategies = s.strategies.clone()
+	for pos := c.strategies.first(); pos >= 0; pos = c.strategies.after(pos) {
+		e := &c.strategies.entries[pos]
+		e.writes, e.reads = copied(e.writes), copied(e.reads)
+	}
+	c.sessions = s.sessions.clone()
+	for pos := c.sessions.first(); pos >= 0; pos = c.sessions.after(pos) {
+		e := &c.sessions.entries[pos]
+		e.id, e.slots = copied(e.id), copied(e.slots)
+	}
+
+	c.lanes = copied(s.lanes)
+	queues := make([]*queue, 0, 2+len(s.lanes))
+	queues = append(queues, &s.inbox, &s.normal)
+	for i := range s.lanes {
+		queues = append(queues, &s.lanes[i].waiting)
+	}
+	c.mail = s.mail.clone(queues...)
+	c.jobs = s.jobs.clone()
+
+	c.main.uid, c.main.raw = copied(s.main.uid), copied(s.main.raw)
+	c.reaper.ids = copied(s.reaper.ids)
+	c.reaper.batch = copied(s.reaper.batch)
+	for i := range c.reaper.batch {
+		p := &c.reaper.batch[i]
+		p.writes, p.reads = copied(p.writes), copied(p.reads)
+	}
+
+	c.reply, c.scratch, c.poolName, c.picked = wire.Reply{}, nil, nil, nil
+	return &c
+}
+
+// Fingerprint folds the state so that two states that behave the same from now
+// on fold the same. Times are relative to now. Names that are only ever
+// compared (operations, mappings, incarnations, slots, job numbers, uids) do
+// not count, only what they mean: whether work belongs to the instance's
+// present context, which chunk lies in a slot. The configuration does not
+// count either: states of differently configured servers are not comparable.
+func (s *Server) Fingerprint(now core.Time) core.Digest {
+	f := folder{s: s, now: now}
+	f.registry(&s.contexts)
+	f.registry(&s.engines)
+	for pos := s.engines.first(); pos >= 0; pos = s.engines.after(pos) {
+		half := &s.strategies.entries[s.strategies.find(uint64(s.engines.entries[pos].instance))]
+		f.slots(half.writes)
+		f.slots(half.reads)
+	}
+	f.unordered()
+	f.sessions()
+	f.waiting()
+	f.phases()
+	return f.d
+}
+
+type folder struct {
+	s   *Server
+	now core.Time
+	d   core.Digest
+}
+
+func (f *folder) registry(r *registry[entry]) {
+	f.d.Uint(uint64(r.live()))
+	for pos := r.first(); pos >= 0; pos = r.after(pos) {
+		f.entry(&r.entries[pos])
+	}
+}
+
+func (f *folder) entry(e *entry) {
+	f.d.Uint(uint64(e.instance))
+	f.d.Bool(e.latched)
+	f.d.Since(f.now, e.lastSeen)
+	f.d.Uint(e.bytes)
+	if e.about != nil {
+		f.d.Uint(uint64(e.about.content[0]))
+	}
+	f.d.Bool(f.s.layouts.holders.find(uint64(e.incarnation)) >= 0)
+}
+
+// slots folds which chunks a list of slots names.
+func (f *folder) slots(slots []core.Slot) {
+	f.d.Uint(uint64(len(slots)))
+	for _, slot := range slots {
+		if slot == noSlot {
+			f.d.Uint(0)
+			continue
+		}
+		f.d.Uint(chunkHash(&f.s.store.chunks[slot].key))
+	}
+}
+
+// unordered folds the collections whose order no step can see, by a sum that
+// does not depend on it either.
+func (f *folder) unordered() {
+	s := f.s
+	var sum uint64
+	for pos := s.ropes.first(); pos >= 0; pos = s.ropes.after(pos) {
+		d := core.Digest(1)
+		d.Uint(uint64(s.ropes.entries[pos].instance))
+		sum += uint64(d)
+	}
+	for pos := s.layouts.known.first(); pos >= 0; pos = s.layouts.known.after(pos) {
+		l := &s.layouts.known.entries[pos]
+		d := core.Digest(2)
+		d.Uint(l.hash)
+		d.Uint(uint64(l.descriptor))
+		d.Uint(uint64(l.holders))
+		sum += uint64(d)
+	}
+	for pos := s.reaped.first(); pos >= 0; pos = s.reaped.after(pos) {
+		d := core.Digest(3)
+		d.Uint(uint64(s.reaped.entries[pos].instance))
+		d.Uint(s.reaped.entries[pos].times)
+		sum += uint64(d)
+	}
+	for i := range s.store.chunks {
+		c := &s.store.chunks[i]
+		if c.state == chunkFree {
+			continue
+		}
+		d := core.Digest(4)
+		d.Uint(chunkHash(&c.key))
+		d.Uint(c.bytes)
+		d.Uint(uint64(c.readers)<<8 | uint64(c.state))
+		d.Bool(c.pooled)
+		d.Uint(c.offset)
+		d.Bool(s.current(c.instance, c.incarnation))
+		sum += uint64(d)
+	}
+	for pos := s.peers.first(); pos >= 0; pos = s.peers.after(pos) {
+		d := core.Digest(5)
+		d.Uint(uint64(s.peers.entries[pos].peer))
+		d.Uint(uint64(s.peers.entries[pos].lane))
+		sum += uint64(d)
+	}
+	f.d.Uint(sum)
+	// What may be evicted, in the order of eviction.
+	for pos := s.store.first(); pos >= 0; pos = s.store.after(pos) {
+		f.d.Uint(chunkHash(&s.store.chunks[pos].key))
+	}
+	f.d.Uint(s.lanesBound % uint64(max(s.cfg.AffinityLanes, 1)))
+}
+
+// current reports whether an incarnation is what its instance has now.
+func (s *Server) current(id core.InstanceID, incarnation core.Incarnation) bool {
+	if pos := s.contexts.find(uint64(id)); pos >= 0 && s.contexts.entries[pos].incarnation == incarnation {
+		return true
+	}
+	pos := s.engines.find(uint64(id))
+	return pos >= 0 && s.engines.entries[pos].incarnation == incarnation
+}
+
+func (f *folder) sessions() {
+	s := f.s
+	f.d.Uint(uint64(s.sessions.live()))
+	for pos := s.sessions.first(); pos >= 0; pos = s.sessions.after(pos) {
+		e := &s.sessions.entries[pos]
+		f.d.Bytes(e.id)
+		f.d.Uint(uint64(e.start))
+		f.d.Uint(uint64(e.hits))
+		f.d.Uint(uint64(e.ranks))
+		f.slots(e.slots)
+	}
+}
+
+// waiting folds the pools: what runs and what waits in each queue.
+func (f *folder) waiting() {
+	s := f.s
+	f.queue(&s.inbox)
+	f.queue(&s.normal)
+	f.d.Uint(uint64(s.normalBusy))
+	for i := range s.lanes {
+		f.d.Bool(s.lanes[i].busy)
+		f.queue(&s.lanes[i].waiting)
+	}
+	for pos := s.jobs.waiting.first(); pos >= 0; pos = s.jobs.waiting.after(pos) {
+		j := &s.jobs.jobs[pos]
+		f.d.Uint(uint64(j.peer))
+		f.d.Bytes(j.request)
+		f.d.Since(f.now, j.deadline)
+	}
+	outer, sum := f.d, uint64(0)
+	for i := range s.jobs.jobs { // one per lane, and the lane is folded: no order
+		if j := &s.jobs.jobs[i]; j.state == jobCopying {
+			f.d = core.Digest(uint64(j.lane) + 1)
+			f.d.Uint(uint64(j.peer))
+			f.d.Uint(uint64(j.instance))
+			f.d.Bool(j.store)
+			f.d.Bool(s.current(j.instance, j.incarnation))
+			f.d.Bytes(j.event)
+			f.slots(j.slots)
+			sum += uint64(f.d)
+		}
+	}
+	f.d = outer
+	f.d.Uint(sum)
+}
+
+func (f *folder) queue(q *queue) {
+	f.d.Uint(uint64(q.length))
+	for at := q.head; at != 0; at = f.s.mail.letters[at-1].next {
+		l := &f.s.mail.letters[at-1]
+		r := &l.r
+		f.d.Uint(uint64(l.peer))
+		f.d.Since(f.now, l.arrived)
+		f.d.Uint(uint64(r.Type)<<8 | uint64(r.Failure))
+		f.d.Uint(uint64(r.Instance))
+		f.d.Bool(r.NoInstance)
+		f.d.Bool(r.OldNumber)
+		f.d.Uint(uint64(r.TPSize))
+		f.d.Uint(uint64(r.Skip))
+		f.d.Uint(uint64(r.Timeout))
+		f.d.Uint(uint64(r.Records))
+		f.d.Bytes(r.Event)
+		f.d.Bytes(r.RequestID)
+		f.d.Bytes(r.Key.Model)
+		f.d.Bytes(r.Key.RequestID)
+		f.d.Uint(uint64(r.Key.WorldSize))
+		f.d.Uint(uint64(r.Key.Worker))
+		f.d.Uint(uint64(r.Key.Start))
+		f.d.Uint(uint64(r.Key.End))
+		for i := range r.Key.Chunks {
+			f.d.Uint(chunkHash(&r.Key.Chunks[i]))
+		}
+		f.d.Uint(uint64(len(r.Blocks)))
+		for _, b := range r.Blocks {
+			f.d.Uint(uint64(b))
+		}
+		for _, end := range r.BlockEnds {
+			f.d.Uint(uint64(end))
+		}
+		contentOf(&f.d, r)
+	}
+}
+
+// phases folds what the main loop, the reaper and the shutdown are at.
+func (f *folder) phases() {
+	s := f.s
+	f.d.Uint(uint64(s.main.state))
+	if s.main.state != mainIdle {
+		f.entry(&s.main.entry)
+		f.d.Uint(uint64(s.main.peer))
+		f.d.Uint(uint64(s.main.kind))
+	}
+	r := &s.reaper
+	f.d.Uint(uint64(r.state)<<32 | uint64(r.target))
+	if r.state == reaperIdle {
+		f.d.Since(f.now, r.due)
+	}
+	f.d.Uint(uint64(len(r.batch)) - uint64(r.at))
+	for i := int(r.at); i < len(r.batch); i++ {
+		f.entry(&r.batch[i].entry)
+		f.slots(r.batch[i].writes)
+		f.slots(r.batch[i].reads)
+	}
+	f.d.Uint(uint64(len(r.ids)))
+	for _, id := range r.ids {
+		f.d.Uint(uint64(id))
+	}
+	f.d.Uint(uint64(s.stop.stage))
+	if s.stop.stage == stopWaiting || s.stop.stage == stopClosing {
+		f.d.Since(f.now, s.stop.due)
+		if s.stop.open {
+			f.entry(&s.stop.entry)
+		}
+	}
+	f.d.Uint(uint64(s.lost.contexts))
+	f.d.Uint(s.lost.bytes)
+}

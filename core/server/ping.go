@@ -1,0 +1,44 @@
+package server
+
+import "vigil/core"
+
+// ping is PING: it refreshes and latches every entry of the id, in every
+// registry that tracks liveness, inserts nothing, and always answers true
+// (design document, sections 3 and 5.1). A prober's nil id refreshes nothing,
+// and neither does the ping of a time before liveness.
+func (s *Server) ping(now core.Time, m *message, out *core.Effects) {
+	if s.cfg.Protections.StampOnArrival {
+		s.touch(out, m, m.arrived, true)
+	} else {
+		s.touch(out, m, now, false)
+	}
+	s.blank().OK = true
+	s.answer(out, m)
+}
+
+// touch is touch_instance on every liveness target. again: the ping was taken
+// in before, when it arrived, and only what was not there then is news.
+func (s *Server) touch(out *core.Effects, m *message, at core.Time, again bool) {
+	if m.r.NoInstance || s.cfg.Legacy {
+		return
+	}
+	id := uint64(m.r.Instance)
+	if pos := s.contexts.find(id); pos >= 0 {
+		touchEntry(out, core.ServerDriven, &s.contexts.entries[pos], at, again)
+	}
+	if pos := s.engines.find(id); pos >= 0 {
+		touchEntry(out, core.EngineDriven, &s.engines.entries[pos], at, again)
+	}
+}
+
+// touchEntry refreshes and latches one entry. A stamp never moves back: where
+// the ping arrived before something fresher, it only latches.
+func touchEntry(out *core.Effects, kind core.ContextKind, e *entry, at core.Time, again bool) {
+	if at > e.lastSeen || at == e.lastSeen && !again {
+		stamp(out, kind, e, at, core.StampPing)
+	}
+	if !e.latched {
+		e.latched = true
+		note(out, core.Latched, kind, e, 0, 0)
+	}
+}

@@ -1,0 +1,231 @@
+package server
+
+import (
+	"vigil/core"
+	"vigil/core/wire"
+)
+
+// Server is the state of one life of a server. The zero value is not ready;
+// use New, or Reset to use the buffers of an earlier life again.
+type Server struct {
+	cfg core.ServerConfig
+
+	contexts   registry[entry]    // server-driven, by instance id
+	engines    registry[entry]    // engine-driven, by instance id
+	strategies registry[strategy] // the other half of engines, changed with it
+	ropes      registry[rope]     // blend state, by instance id
+	layouts    layouts
+	store      store
+	sessions   registry[session] // by hash of the request id
+	locks      int               // held by all sessions
+	reaped     registry[reapCount]
+
+	mail       mail
+	inbox      queue // what came while the main loop was held
+	normal     queue // what waits for a slot of the NORMAL pool
+	normalBusy int
+	lanes      []lane
+	lanesBound uint64          // peers bound to a lane so far
+	peers      registry[bound] // by peer
+	freedLane  int32           // lane+1 whose handler ended in this step
+	jobs       jobs
+
+	main   mainLoop
+	reaper reaper
+	stop   shutdown
+	lost   held // popped by a cycle that a failed close ended: released by nobody
+
+	// Counters of names. They only ever grow, so no name is used twice.
+	incarnations core.Incarnation
+	mappings     core.Mapping
+	ops          uint64
+	numbers      uint64
+
+	allocationReports uint64
+
+	reply    wire.Reply  // scratch of one step
+	scratch  []core.Slot // scratch of one step
+	poolName []byte      // scratch of one step
+	picked   []int32     // scratch of one step
+}
+
+// held is what somebody has not given back.
+type held struct {
+	contexts int
+	bytes    uint64
+}
+
+func (h *held) add(e *entry) {
+	h.contexts++
+	h.bytes += e.bytes
+}
+
+// New makes a server; the configuration must be valid. It serves once it has
+// been told to start.
+func New(cfg core.ServerConfig) *Server {
+	s := new(Server)
+	s.Reset(cfg)
+	return s
+}
+
+// Reset makes s a new server and keeps its buffers.
+func (s *Server) Reset(cfg core.ServerConfig) {
+	s.cfg = cfg
+	s.contexts.reset()
+	s.engines.reset()
+	s.strategies.reset()
+	s.ropes.reset()
+	s.layouts.known.reset()
+	s.layouts.holders.reset()
+	s.store.reset(cfg.L1Bytes, cfg.PoolBytes)
+	s.sessions.reset()
+	s.reaped.reset()
+	s.locks = 0
+	s.mail.reset()
+	s.inbox, s.normal, s.normalBusy = queue{}, queue{}, 0
+	clear(s.lanes)
+	s.lanes, s.lanesBound, s.freedLane = s.lanes[:0], 0, 0
+	s.peers.reset()
+	s.jobs.reset()
+	s.main.reset()
+	s.reaper.reset()
+	s.stop = shutdown{}
+	s.lost = held{}
+	s.incarnations, s.mappings, s.ops, s.numbers = 0, 0, 0, 0
+	s.allocationReports = 0
+}
+
+// Step takes one input in. It is the only way in which anything changes.
+func (s *Server) Step(now core.Time, in *core.Input, out *core.Effects) {
+	if s.stop.stage == stopDone && in.Kind != core.InputFrames {
+		return // gone; what still ends has nobody to end for
+	}
+	switch in.Kind {
+	case core.InputStart:
+		s.start(now, in, out)
+	case core.InputFrames:
+		s.arrive(now, in, out)
+	case core.InputTimer:
+		s.timer(now, in.Timer, out)
+	case core.InputOpened:
+		s.opened(now, in, out)
+	case core.InputReleased:
+		s.released(now, in, out)
+	case core.InputCopied:
+		s.copied(in, out)
+	case core.InputClosed:
+		s.disconnected(in.Peer)
+	case core.InputExited:
+		s.exited(in.Instance)
+	case core.InputStop:
+		s.beginStop(now, out)
+	}
+	s.settle(now, out)
+}
+
+// start begins the life. The reaper's first scan is due at once (PROTOCOL,
+// section 4.2); with a window of 0 there is no reaper (A15).
+func (s *Server) start(now core.Time, in *core.Input, out *core.Effects) {
+	s.seed(in.Entropy)
+	r := out.Record(core.ServerStarted)
+	r.A, r.B = uint64(s.cfg.Reap), uint64(s.cfg.Grace)
+	if s.cfg.Reap > 0 && !s.cfg.Legacy {
+		s.reaper.due = now
+		out.Arm(core.TimerKey{Kind: core.TimerScan}, now)
+	}
+}
+
+// seed keeps strangers from choosing keys that meet in one bucket. It changes
+// no behaviour, only where in memory things lie. What was registered before
+// the start, if anything, keeps the old seed's places, so it is left alone.
+func (s *Server) seed(entropy [16]byte) {
+	var d core.Digest
+	d.Bytes(entropy[:])
+	for _, x := range [...]*index{
+		&s.contexts.ids, &s.engines.ids, &s.strategies.ids, &s.ropes.ids, &s.layouts.known.ids,
+		&s.layouts.holders.ids, &s.store.keys, &s.sessions.ids, &s.reaped.ids, &s.peers.ids,
+	} {
+		if x.count == 0 {
+			x.seed = uint64(d)
+		}
+	}
+}
+
+func (s *Server) timer(now core.Time, key core.TimerKey, out *core.Effects) {
+	switch key.Kind {
+	case core.TimerScan:
+		s.scan(now, out)
+	case core.TimerReaperStep:
+		s.reaperStep(now, out)
+	case core.TimerMainStep:
+		s.mainStep(now, out)
+	case core.TimerJob:
+		s.waitedEnough(key.Slot, out)
+	case core.TimerDrain:
+		s.drained(now, out)
+	}
+}
+
+// released takes the end of a close to whoever waits for it.
+func (s *Server) released(now core.Time, in *core.Input, out *core.Effects) {
+	switch {
+	case s.main.state == mainClosing && s.main.op == in.Op:
+		s.mainReleased(in, out)
+	case s.reaper.state == reaperClosing && s.reaper.op == in.Op:
+		s.reaperReleased(now, in, out)
+	case s.stop.stage == stopClosing && s.stop.op == in.Op:
+		s.stopReleased(now, in, out)
+	}
+}
+
+// disconnected is the seam for what the closing of a connection may tell
+// about the worker behind it. The document takes no notice.
+func (s *Server) disconnected(core.Peer) {}
+
+// exited is the seam for the proof that an instance's process is dead. The
+// document takes no notice: its only sign of death is silence.
+func (s *Server) exited(core.InstanceID) {}
+
+// note writes a record about a context.
+func note(out *core.Effects, kind core.RecordKind, context core.ContextKind, e *entry, a, b uint64) *core.Record {
+	r := out.Record(kind)
+	r.Context, r.Instance, r.Incarnation, r.A, r.B = context, e.instance, e.incarnation, a, b
+	return r
+}
+
+// blank empties the reply that a handler is about to fill.
+func (s *Server) blank() *wire.Reply {
+	s.reply = wire.Reply{Slots: s.reply.Slots[:0], Indices: s.reply.Indices[:0]}
+	return &s.reply
+}
+
+// answer sends the reply of the request that m carries.
+func (s *Server) answer(out *core.Effects, m *message) {
+	wire.EncodeReply(out.Send(m.peer), m.r.UID, m.r.RawType, m.r.Type, &s.reply)
+}
+
+// answerNil sends an ordinary success without a result.
+func (s *Server) answerNil(out *core.Effects, m *message) {
+	s.blank().Nil = true
+	s.answer(out, m)
+}
+
+// answerJob sends the reply of the request that a job is for. A server that
+// stops awaits no pool: what its jobs still answer is lost (PROTOCOL, 3).
+func (s *Server) answerJob(out *core.Effects, j *job) {
+	if s.stop.stage == stopNot {
+		wire.EncodeReply(out.Send(j.peer), j.uid, j.raw, j.kind, &s.reply)
+	}
+}
+
+// refuse ends a request the way the real system does: nothing reaches the
+// client (PROTOCOL, section 1.6). It is the seam for terminal answers.
+func (s *Server) refuse(out *core.Effects, m *message, why core.Failure) {
+	refused(out, m.r, m.peer, why)
+}
+
+func refused(out *core.Effects, r *wire.Request, peer core.Peer, why core.Failure) *core.Record {
+	rec := out.Record(core.Refused)
+	rec.Instance, rec.A, rec.B, rec.Failure = r.Instance, uint64(r.Type), uint64(peer), why
+	return rec
+}
