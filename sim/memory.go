@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"encoding/binary"
+	"strconv"
 
 	"vigil/core"
 	"vigil/faults"
@@ -94,16 +94,11 @@ type memory struct {
 }
 
 func (m *memory) reset() {
-	for i := range m.allocations {
-		m.allocations[i].worker, m.allocations[i].open = -1, 0
-	}
+	m.allocations = m.allocations[:0]
+	m.operations = m.operations[:0]
 	m.troubles = m.troubles[:0]
 	m.room = m.world.plan.DeviceBytes
 	m.serverGone()
-	m.free = m.free[:0]
-	for i := range m.operations {
-		m.free = append(m.free, int32(i))
-	}
 }
 
 // serverGone ends every mapping with the process that held it, as the
@@ -142,7 +137,7 @@ func (m *memory) allocate(worker int, life uint64, blocks, blockBytes int) int {
 	}
 	if slot < 0 {
 		slot = len(m.allocations)
-		m.allocations = append(m.allocations, allocation{})
+		m.allocations = extended(m.allocations)
 	}
 	a := &m.allocations[slot]
 	a.worker, a.life, a.open = worker, life, 0
@@ -162,26 +157,40 @@ const maxReuse = 64
 // a handle of an earlier life is told from a later one's.
 func (m *memory) handleOf(slot int, into []byte) []byte {
 	a := &m.allocations[slot]
-	into = append(into, "/vigil_sim_"...)
-	into = binary.BigEndian.AppendUint32(into, uint32(slot))
-	into = binary.BigEndian.AppendUint32(into, uint32(a.worker))
-	return binary.BigEndian.AppendUint64(into, a.life)
+	into = append(into, handlePrefix...)
+	for _, v := range [3]uint64{uint64(slot), uint64(a.worker), a.life} {
+		into = append(into, '_')
+		into = strconv.AppendUint(into, v, 10)
+	}
+	return into
 }
 
+const handlePrefix = "/vigil_sim"
+
 func (m *memory) byHandle(handle []byte) int32 {
-	const prefix = len("/vigil_sim_")
-	if len(handle) != prefix+16 {
+	if len(handle) < len(handlePrefix) || string(handle[:len(handlePrefix)]) != handlePrefix {
 		return -1
 	}
-	slot := binary.BigEndian.Uint32(handle[prefix:])
-	if int(slot) >= len(m.allocations) {
+	var parts [4]uint64 // the first is unused: the text begins with a separator
+	at := 0
+	for _, c := range handle[len(handlePrefix):] {
+		switch {
+		case c == '_' && at < 3:
+			at++
+		case c >= '0' && c <= '9':
+			parts[at] = parts[at]*10 + uint64(c-'0')
+		default:
+			return -1
+		}
+	}
+	if parts[1] >= uint64(len(m.allocations)) {
 		return -1
 	}
-	a := &m.allocations[slot]
-	if uint32(a.worker) != binary.BigEndian.Uint32(handle[prefix+4:]) || a.life != binary.BigEndian.Uint64(handle[prefix+8:]) {
+	a := &m.allocations[parts[1]]
+	if uint64(a.worker) != parts[2] || a.life != parts[3] {
 		return -1
 	}
-	return int32(slot)
+	return int32(parts[1])
 }
 
 // begin makes an operation and has it end, unless a fault says otherwise.
@@ -192,7 +201,8 @@ func (m *memory) begin(kind operationKind, op core.Op, mp int32, actor int, span
 		m.free = m.free[:last]
 	} else {
 		i = int32(len(m.operations))
-		m.operations = append(m.operations, operation{})
+		m.operations = extended(m.operations)
+		m.operations[i].gen = 0
 	}
 	o := &m.operations[i]
 	o.op, o.kind, o.mapping, o.failure, o.hung = op, kind, mp, core.NoFailure, false
@@ -426,12 +436,8 @@ func (m *memory) move(o *operation, a *allocation) {
 	for i := range o.chunks {
 		c := &o.chunks[i]
 		for int(c.Slot) >= len(m.slots) {
-			if len(m.slots) < cap(m.slots) {
-				m.slots = m.slots[:len(m.slots)+1] // keeps the buffer of an earlier run
-				m.slots[len(m.slots)-1] = m.slots[len(m.slots)-1][:0]
-			} else {
-				m.slots = append(m.slots, nil)
-			}
+			m.slots = extended(m.slots)
+			m.slots[len(m.slots)-1] = m.slots[len(m.slots)-1][:0]
 		}
 		blocks := o.blocks[c.First : c.First+c.Count]
 		slot := m.slots[c.Slot]

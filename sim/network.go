@@ -62,10 +62,7 @@ func (n *network) reset(links int) {
 		l.up.head, l.up.tail, l.down.head, l.down.tail = -1, -1, -1, -1
 	}
 	n.free = n.free[:0]
-	for i := range n.messages {
-		n.messages[i].gen++
-		n.free = append(n.free, int32(i))
-	}
+	n.messages = n.messages[:0] // their buffers are found again by take
 }
 
 // take copies frames into a message of its own.
@@ -76,12 +73,23 @@ func (n *network) take(frames *core.Frames) int32 {
 		n.free = n.free[:last]
 	} else {
 		m = int32(len(n.messages))
-		n.messages = append(n.messages, message{})
+		n.messages = extended(n.messages)
+		n.messages[m].gen = 0
 	}
 	msg := &n.messages[m]
 	msg.frames.CopyFrom(frames)
 	msg.next, msg.due, msg.loose = -1, false, false
 	return m
+}
+
+// extended grows s by one element. What lay there in an earlier run is still
+// there, so that its buffers are used again; the caller sets every field.
+func extended[T any](s []T) []T {
+	if len(s) < cap(s) {
+		return s[:len(s)+1]
+	}
+	var zero T
+	return append(s, zero)
 }
 
 func (n *network) drop(m int32) {
