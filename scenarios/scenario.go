@@ -35,6 +35,9 @@ type StepNote struct {
 	Line  int
 	Label string
 	Verb  string
+	// Maybe says that the step may find nothing to strike in a run; it must then
+	// strike in at least one run of all.
+	Maybe bool
 	// Fault says that the step is a fault; else it is an action of an engine.
 	Fault bool
 }

@@ -17,7 +17,7 @@ var actionKinds = []sim.ActionKind{
 	sim.ActRegister, sim.ActStore, sim.ActRetrieve, sim.ActLookup, sim.ActShutdown, sim.ActTraffic,
 }
 
-var timeKeys = []string{"at", "when", "after", "label"}
+var timeKeys = []string{"at", "when", "after", "label", "maybe"}
 
 // Verbs lists every verb that a step can have.
 func Verbs() []string { return append(append([]string(nil), actionVerbs...), faults.Names()...) }
@@ -62,6 +62,9 @@ func (d *decoder) steps(root *node, s *Scenario) {
 		d.moment(item, s, labels, &step)
 		d.act(item.keys[verb], item.items[verb], s.Plan, &step.Do)
 		note.Fault = step.Do.Kind == sim.ActFault
+		if v := item.get("maybe"); v != nil {
+			note.Maybe = d.boolean(v, "maybe")
+		}
 		if v := item.get("label"); v != nil {
 			note.Label = d.name(v, "label")
 			if _, twice := labels[note.Label]; twice {

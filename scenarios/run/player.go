@@ -1,0 +1,194 @@
+package run
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"vigil/core"
+	"vigil/scenarios"
+	"vigil/scenarios/monitor"
+	"vigil/sim"
+)
+
+// Run is what one run came to.
+type Run struct {
+	Seed       uint64
+	Hash       core.Digest
+	Events     uint64
+	Records    uint64
+	End        core.Time
+	Panic      string // the code under test panicked: with what, and where
+	Violations []Violation
+	// Struck says of each step whether it struck.
+	Unfired []int
+}
+
+// Player plays runs, one at a time, and judges them. It belongs to one
+// goroutine and is reused, so that a run costs no fresh world.
+type Player struct {
+	design      string
+	protections core.Protections
+	world       *sim.World
+	choices     *sim.Choices
+	stages      map[*scenarios.Scenario]*stage
+}
+
+// stage is what the runs of one scenario share.
+type stage struct {
+	plan     *sim.Plan
+	monitors *monitor.Set
+	judge    *Judge
+	extra    sim.Observer
+}
+
+// Observe shows a record to everybody who judges.
+func (st *stage) Observe(r *core.Record) {
+	st.monitors.Observe(r)
+	st.judge.Observe(r)
+	if st.extra != nil {
+		st.extra.Observe(r)
+	}
+}
+
+// NewPlayer returns a player. The design is the preset by which declared breaks
+// and expectations are chosen; the protections are those that act.
+func NewPlayer(design string, p core.Protections) *Player {
+	return &Player{
+		design: design, protections: p,
+		world: sim.NewWorld(), choices: sim.NewChoices(0),
+		stages: make(map[*scenarios.Scenario]*stage),
+	}
+}
+
+func (p *Player) stage(s *scenarios.Scenario) *stage {
+	st := p.stages[s]
+	if st == nil {
+		plan := Compile(s, p.protections)
+		st = &stage{plan: plan, monitors: monitor.New(SetupOf(plan)), judge: NewJudge(s, p.design, p.protections)}
+		p.stages[s] = st
+	}
+	return st
+}
+
+// Play plays one seed of a scenario. extra, which may be nil, sees every record.
+func (p *Player) Play(s *scenarios.Scenario, seed uint64, extra sim.Observer) Run {
+	p.choices.Reseed(seed)
+	return p.PlayTape(s, seed, p.choices, extra)
+}
+
+// PlayTape plays a scenario by a tape of the caller's; seed is for the report.
+func (p *Player) PlayTape(s *scenarios.Scenario, seed uint64, tape *sim.Choices, extra sim.Observer) (out Run) {
+	st := p.stage(s)
+	st.monitors.Reset()
+	st.judge.Reset()
+	st.extra = extra
+	r := p.world.Run(st.plan, tape, st)
+	out = Run{Seed: seed, Hash: r.Hash, Events: r.Events, Records: r.Records, End: r.End, Panic: r.Panic, Unfired: r.Unfired}
+	if out.Panic == "" {
+		out.Panic = guarded(func() {
+			st.monitors.Finish(r.End)
+			st.judge.Finish(r.End)
+		})
+	}
+	if out.Panic != "" {
+		// The world and the judges are in the middle of something: begin afresh.
+		p.world = sim.NewWorld()
+		delete(p.stages, s)
+		out.Violations = []Violation{{Seed: seed, Invariant: "panic", Verdict: Panicked, At: r.End, Message: out.Panic}}
+		return out
+	}
+	p.collect(s, st, &out)
+	return out
+}
+
+// guarded runs what judges and says how it panicked, if it did.
+func guarded(f func()) (text string) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			text = fmt.Sprintf("%v while the run was judged, at %s", cause, place(string(debug.Stack())))
+		}
+	}()
+	f()
+	return ""
+}
+
+// place is the first frame of the project below the panic.
+func place(stack string) string {
+	_, stack, _ = strings.Cut(stack, "panic(")
+	for _, line := range strings.Split(stack, "\n") {
+		if i := strings.Index(line, "vigil/"); i >= 0 && !strings.HasPrefix(line, "\t") {
+			return strings.TrimSpace(line[i:])
+		}
+	}
+	return "an unknown place"
+}
+
+// collect turns what the judges found into violations.
+func (p *Player) collect(s *scenarios.Scenario, st *stage, out *Run) {
+	for _, v := range st.monitors.Violations() {
+		verdict := Liveness
+		if v.Safety {
+			verdict = Safety
+		}
+		out.Violations = append(out.Violations, Violation{
+			Seed: out.Seed, Invariant: v.Invariant, Verdict: verdict, At: v.At,
+			Actors: names(s, v.Actors), Message: v.Message, Declared: p.declared(s, v.Invariant, v.Actors),
+		})
+	}
+	for i := range st.judge.findings {
+		f := &st.judge.findings[i]
+		verdict := Safety
+		if f.missed {
+			verdict = Missed
+		}
+		out.Violations = append(out.Violations, Violation{
+			Seed: out.Seed, Invariant: "expect " + f.kind.String(), Verdict: verdict, At: f.at,
+			Actors: names(s, f.actors), Message: fmt.Sprintf("%s:%d: %s", s.File, f.line, f.text),
+		})
+	}
+	for _, step := range out.Unfired {
+		if step >= len(s.Steps) || s.Steps[step].Maybe {
+			continue
+		}
+		out.Violations = append(out.Violations, Violation{
+			Seed: out.Seed, Invariant: "step", Verdict: Missed, At: out.End,
+			Message: fmt.Sprintf("%s:%d: %s never took hold", s.File, s.Steps[step].Line, s.Words(step)),
+		})
+	}
+}
+
+// declared reports whether the file declares this break under the player's
+// design: the invariant, and no actor beside the declared ones.
+func (p *Player) declared(s *scenarios.Scenario, invariant string, actors []int) bool {
+	for i := range s.Breaks {
+		b := &s.Breaks[i]
+		if b.Design != p.design || b.Invariant != invariant {
+			continue
+		}
+		for _, a := range actors {
+			if len(b.Actors) > 0 && !has(b.Actors, a) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func has(list []int, v int) bool {
+	for _, x := range list {
+		if x == v {
+			return true
+		}
+	}
+	return false
+}
+
+func names(s *scenarios.Scenario, actors []int) []string {
+	var out []string
+	for _, a := range actors {
+		out = append(out, s.WorkerName(a))
+	}
+	return out
+}
