@@ -151,7 +151,7 @@ func (r *Reply) result(c *cursor, form result) {
 	case resultNone:
 		c.bad("is a result where none is expected")
 	case resultStored:
-		if c.array(2) != 2 {
+		if c.array(MaxFields) != 2 {
 			c.bad("is not a pair")
 		}
 		r.Data = c.data(MaxReplyBytes)
