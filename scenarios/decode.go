@@ -349,7 +349,7 @@ var (
 	contextWords = []string{"none", "server-driven", "engine-driven", "rope"}
 )
 
-var matchKeys = []string{"record", "worker", "nth", "context", "flag", "failure", "cause", "outcome"}
+var matchKeys = []string{"record", "worker", "nth", "context", "flag", "failure", "cause", "outcome", "reaps"}
 
 // match reads what picks a record. more are further keys that the caller reads.
 func (d *decoder) match(n *node, what string, more ...string) (m Match) {
@@ -384,6 +384,12 @@ func (d *decoder) match(n *node, what string, more ...string) (m Match) {
 		default:
 			d.fail(v, "a record %s has no cause; context-removed, stamped and rope-dropped have", m.Record)
 		}
+	}
+	if v := n.get("reaps"); v != nil {
+		if m.Record != core.ContextRemoved {
+			d.fail(v, "a record %s has no count of reaps; context-removed has", m.Record)
+		}
+		m.HasB, m.B = true, d.number(v, "reaps", 0, maxNumber)
 	}
 	if v := n.get("outcome"); v != nil {
 		if m.Record != core.EngineTold && m.Record != core.FinishedReported {

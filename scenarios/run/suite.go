@@ -191,9 +191,14 @@ func (s *suite) play(ctx context.Context, p *Player, t task) tally {
 	began := time.Now()
 	for i := 0; i < t.count && ctx.Err() == nil; i++ {
 		seed := t.from + uint64(i)
+		var same Run
+		twice := t.first && i == 0
+		if twice {
+			same = p.Play(sc, seed, nil)
+			p.forgetMeasures(sc)
+		}
 		r := p.Play(sc, seed, nil)
-		if t.first && i == 0 {
-			same := p.Play(sc, seed, nil)
+		if twice {
 			if same.Hash != r.Hash || same.Events != r.Events || same.Records != r.Records {
 				r.Violations = append(r.Violations, Violation{
 					Seed: seed, Invariant: "determinism", Verdict: Nondeterminism, At: r.End,
@@ -205,8 +210,8 @@ func (s *suite) play(ctx context.Context, p *Player, t task) tally {
 		if st := p.stages[sc]; st != nil {
 			for k := range st.judge.measures {
 				sum.measures[k].add(&st.judge.measures[k])
-				st.judge.measures[k] = Measure{Line: sum.measures[k].Line, Kind: sum.measures[k].Kind}
 			}
+			p.forgetMeasures(sc)
 		}
 		if s.o.FailFast && sum.violated > 0 {
 			break
@@ -215,6 +220,16 @@ func (s *suite) play(ctx context.Context, p *Player, t task) tally {
 	sum.wall = time.Since(began)
 	sum.trim(s.o.Keep)
 	return sum
+}
+
+// forgetMeasures empties what the judge measured since.
+func (p *Player) forgetMeasures(sc *scenarios.Scenario) {
+	if st := p.stages[sc]; st != nil {
+		for k := range st.judge.measures {
+			m := &st.judge.measures[k]
+			*m = Measure{Line: m.Line, Kind: m.Kind}
+		}
+	}
 }
 
 // run adds one run.
