@@ -105,6 +105,10 @@ func TestMalformedMessagesGetOneClearLine(t *testing.T) {
 		{"a timeout of NaN", []string{"00", "0a", "a1 72", "cb 7ff8000000000000"}, core.FailUndecodable, "WAIT_PREFETCH_STATUS: frame 3 (timeout): is not a number of seconds"},
 		{"a context without a dtype", []string{"00", "0e", "80"}, core.FailUndecodable,
 			"REGISTER_KV_CACHE_ENGINE_DRIVEN_CONTEXT: frame 2 (context): is a map without all of instance_id, model_name, world_size, block_size, num_layers, hidden_dim_size, dtype_str, use_mla"},
+		{"a context whose boolean is an integer", []string{"00", "0e", "81 a7 7573655f6d6c61 01"}, core.FailUndecodable,
+			"REGISTER_KV_CACHE_ENGINE_DRIVEN_CONTEXT: frame 2 (context): holds something where a boolean belongs"},
+		{"a context whose id is negative", []string{"00", "0e", "81 ab 696e7374616e63655f6964 ff"}, core.FailUndecodable,
+			"REGISTER_KV_CACHE_ENGINE_DRIVEN_CONTEXT: frame 2 (context): holds a negative instance id"},
 		{"a record without blocks", []string{"00", "17", "2a", "a0", "91 80"}, core.FailUndecodable,
 			"REPORT_BLOCK_ALLOCATION: frame 4 (records): is a record without req_id, new_block_ids or new_token_ids"},
 	}
