@@ -4,7 +4,7 @@
 // Contract. Decoding never panics, never allocates more than its named bounds
 // (limits.go) however its input lies, and reuses the buffers of the Request or
 // Reply that it decodes into. Byte slices in a decoded value alias the frames
-// they came from and live as long as those do. Encoding writes the shortest
+// they came from, or are copies; count on no longer a life than the frames. Encoding writes the shortest
 // forms and the map orders of PROTOCOL, section 1, so that an encoded request
 // equals the bytes of an upstream client.
 package wire

@@ -1,7 +1,7 @@
 package wire
 
 // Type is a request's number on the wire (PROTOCOL, section 2). 1 to 24 are
-// frozen; from 25 on two dialects differ, see Normalize.
+// frozen; from 25 on two dialects differ, see table.go.
 type Type uint8
 
 // The request types. The comments give the payload frames.
