@@ -98,7 +98,8 @@ func (s *Server) register(now core.Time, m *message, out *core.Effects) {
 	s.hold(now, mainOpening, m, e)
 	note(out, core.OpenBegan, core.ServerDriven, &e, uint64(e.mapping), uint64(s.main.op))
 	out.Open(core.OpenOrder{
-		Op: s.main.op, Mapping: e.mapping, Owner: e.instance, Incarnation: e.incarnation, Exports: m.r.Exports,
+		Op: s.main.op, Mapping: e.mapping, Owner: e.instance, Incarnation: e.incarnation,
+		Exports: m.r.Exports, Groups: m.r.Groups,
 	})
 }
 

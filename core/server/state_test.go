@@ -313,11 +313,14 @@ func BenchmarkPing(b *testing.B) {
 	p := newStepper(testConfig(), 16)
 	id := core.InstanceID(0)
 	b.ReportAllocs()
+	p.r = wire.Request{Type: wire.Ping, Instance: 1}
+	p.send()
 	for b.Loop() {
 		id = id%16 + 1
 		p.now++
-		p.r.Type, p.r.Instance = wire.Ping, id
-		p.send()
+		p.r.Instance = id
+		p.out.Reset()
+		p.s.Step(p.now, &p.in, &p.out)
 	}
 }
 
