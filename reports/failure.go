@@ -131,3 +131,38 @@ func (s *Scenario) declared() *Violation {
 	}
 	return nil
 }
+
+// Examples writes every example that the suite kept, those of expected breaks
+// first, each with the command that replays it.
+func Examples(w io.Writer, s *Suite, width int, colour bool) error {
+	var b bytes.Buffer
+	on := ink(colour)
+	for _, declared := range []bool{true, false} {
+		for i := range s.Scenarios {
+			sc := &s.Scenarios[i]
+			for j := range sc.Violations {
+				v := &sc.Violations[j]
+				if v.Declared != declared {
+					continue
+				}
+				word := on.verdict(v.Verdict, string(v.Verdict))
+				if declared {
+					word = on.paint(dim, "expected break")
+				}
+				fmt.Fprintf(&b, "\n%s: %s %s\n", sc.title(), word, v.Invariant)
+				if v.Token != "" {
+					field(&b, "when", when(v), width)
+				}
+				if len(v.Actors) > 0 {
+					field(&b, "who", strings.Join(v.Actors, ", "), width)
+				}
+				field(&b, "reason", v.Message, width)
+				if v.Replay != "" {
+					field(&b, "replay", v.Replay, 0)
+				}
+			}
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}

@@ -37,7 +37,7 @@ func mixed() *Suite {
 	return NewSuite("document", []Scenario{
 		{Name: "kill-after-serving", ID: "A1", Verdict: Pass, Expected: "pass", Runs: 200, Events: 412_345, SimSeconds: 200 * 600, WallSeconds: 0.912345678, Hash: "00c5a1f2b3d4e5f6",
 			Story: "a worker serves, then it is killed without a word"},
-		{Name: "alive-but-never-pinged-past-the-grace", ID: "A3", Verdict: Pass, Expected: "breaks NO-FALSE-REAP (all seeds)", Runs: 200, Events: 1_234_567, SimSeconds: 200 * 3700, WallSeconds: 1.5, Hash: "1122334455667788",
+		{Name: "alive-but-never-pinged-past-the-grace", ID: "A3", Verdict: Pass, Expected: "breaks NO-FALSE-REAP in all (w1)", Breaks: []string{"NO-FALSE-REAP"}, Runs: 200, Events: 1_234_567, SimSeconds: 200 * 3700, WallSeconds: 1.5, Hash: "1122334455667788",
 			Story:      "a worker registers and stays idle past the registration grace",
 			Violations: []Violation{{Invariant: "NO-FALSE-REAP", AtSeconds: 3615.25, Actors: []string{"w1"}, Message: "w1 was reaped while alive", Seed: 0, Token: "v1-A3-d-0", Verdict: Safety, Declared: true, Replay: "simrun replay v1-A3-d-0"}}},
 		{Name: "partition-longer-than-the-window", ID: "A6", Verdict: Safety, Expected: "pass", Runs: 200, Events: 999, SimSeconds: 60, WallSeconds: 0.2, Hash: "aabbccddeeff0011",
@@ -49,9 +49,9 @@ func mixed() *Suite {
 		{Name: "mine", Verdict: Liveness, Expected: "pass", Runs: 1, Events: 12, SimSeconds: 30, WallSeconds: 0, Hash: "0000000000000001", File: "stories/mine.yaml",
 			Story:      "my own story",
 			Violations: []Violation{{Invariant: "RECLAIM", AtSeconds: 300, Actors: []string{"w3"}, Message: "w3's context is held: its close has waited since 240s on device 0", Seed: 2, Token: "v1-mine-d-2", Verdict: Liveness, Replay: "simrun replay v1-mine-d-2 stories/mine.yaml"}}},
-		{Name: "pid-reuse", ID: "A8", Verdict: Missed, Expected: "breaks INTEGRITY (some seeds)", Runs: 200, Events: 5, SimSeconds: 0.5, WallSeconds: 0.1, Hash: "0000000000000002",
+		{Name: "pid-reuse/pid", ID: "A8/pid", Verdict: Missed, Expected: "breaks INTEGRITY in some", Breaks: []string{"INTEGRITY"}, Runs: 200, Events: 5, SimSeconds: 0.5, WallSeconds: 0.1, Hash: "0000000000000002",
 			Story:      "a new worker starts in a dead one's PID",
-			Violations: []Violation{{Message: "INTEGRITY did not break on any of 200 seeds, although the scenario declares that it does", Verdict: Missed}}},
+			Violations: []Violation{{Invariant: "break", Message: "INTEGRITY did not break on any of 200 seeds, although the scenario declares that it does", Verdict: Missed}}},
 	}, 4567*time.Millisecond)
 }
 

@@ -1,6 +1,9 @@
 package reports
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Version is the version of the JSON that Suite marshals to.
 const Version = 1
@@ -81,7 +84,7 @@ type Scenario struct {
 	ID      string  `json:"id"`
 	Verdict Verdict `json:"verdict"`
 	// Expected is what the file declares under this design: "pass", or the
-	// break in words, such as "breaks NO-FALSE-REAP (all seeds)".
+	// break in words, such as "breaks NO-FALSE-REAP in all (w1)".
 	Expected    string  `json:"expected"`
 	Runs        int     `json:"runs"`
 	Events      uint64  `json:"events"`
@@ -95,13 +98,14 @@ type Scenario struct {
 	// here.
 	Violations []Violation `json:"violations"`
 
-	Story string `json:"-"` // one line on what happens in it
-	File  string `json:"-"` // where it was read; empty where it is built in
+	Story  string   `json:"-"` // one line on what happens in it
+	File   string   `json:"-"` // where it was read; empty where it is built in
+	Breaks []string `json:"-"` // the invariants of Expected, for narrow places
 }
 
 // Violation is one broken promise in one run.
 type Violation struct {
-	Invariant string   `json:"invariant"` // its id; empty where none is concerned
+	Invariant string   `json:"invariant"` // its id, or what else was not kept: "expect reaped", "step", "break", "panic"
 	AtSeconds float64  `json:"at_seconds"`
 	Actors    []string `json:"actors"`
 	Message   string   `json:"message"`
@@ -169,8 +173,21 @@ func (s *Scenario) title() string {
 	if s.ID == "" || s.ID == s.Name {
 		return s.Name
 	}
-	return s.ID + " " + s.Name
+	name := s.Name
+	if slash := strings.IndexByte(s.ID, '/'); slash >= 0 {
+		name = strings.TrimSuffix(name, s.ID[slash:]) // the variant is said once
+	}
+	return s.ID + " " + name
 }
 
 // declaresBreak reports whether the scenario is expected to break something.
 func (s *Scenario) declaresBreak() bool { return s.Expected != "" && s.Expected != string(Pass) }
+
+// expectedBreak is what the scenario is expected to break, in words; empty
+// where it is expected to pass.
+func (s *Scenario) expectedBreak() string {
+	if !s.declaresBreak() {
+		return ""
+	}
+	return s.Expected
+}

@@ -12,11 +12,11 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// Widths at which the table says more. Below storyWidth there is no room for
-// what happens in a scenario, below roomyWidth none for the particulars of an
-// expected break; a name never shrinks below nameFloor.
+// Below storyWidth columns there is no room for what happens in a scenario; a
+// name never shrinks below nameFloor. Columns are wideGap apart, one where that
+// saves a cell from being cut.
 const (
-	roomyWidth = 100
+	wideGap    = 2
 	storyWidth = 140
 	storyFloor = 24
 	nameFloor  = 10
@@ -34,7 +34,19 @@ func Table(w io.Writer, s *Suite, width int, colour bool) error {
 	return err
 }
 
+// suiteGrid is the table of scenarios: the full one where it fits, else one
+// that says the id alone where the id is enough.
 func suiteGrid(s *Suite, width int, on ink) *grid {
+	full := fullGrid(s, width, on)
+	if width == 0 || total(full.widths(), wideGap) <= width || full.give[0] == storyColumn && width >= storyWidth {
+		return full
+	}
+	return narrowGrid(s, on)
+}
+
+const storyColumn = 8
+
+func fullGrid(s *Suite, width int, on ink) *grid {
 	g := &grid{
 		head:  []string{"ID", "SCENARIO", "VERDICT", "EXPECTED BREAK", "RUNS", "EVENTS", "SIM TIME", "SPEED"},
 		right: []bool{4: true, 5: true, 6: true, 7: true},
@@ -48,36 +60,59 @@ func suiteGrid(s *Suite, width int, on ink) *grid {
 	if story {
 		g.head = append(g.head, "WHAT HAPPENS")
 		g.right = append(g.right, false)
-		g.give = append([]int{len(g.head) - 1}, g.give...)
+		g.give = append([]int{storyColumn}, g.give...)
 		g.floor = append([]int{storyFloor}, g.floor...)
 	}
 	for i := range s.Scenarios {
 		sc := &s.Scenarios[i]
-		expected := ""
-		if sc.declaresBreak() {
-			expected = strings.TrimPrefix(sc.Expected, "breaks ")
-			if width > 0 && width < roomyWidth {
-				expected, _, _ = strings.Cut(expected, " (") // the invariant alone
-			}
-		}
-		row := []string{sc.ID, sc.Name, string(sc.Verdict), expected,
+		row := []string{sc.ID, sc.Name, string(sc.Verdict), strings.TrimPrefix(sc.expectedBreak(), "breaks "),
 			grouped(uint64(sc.Runs)), amount(float64(sc.Events)), span(sc.SimSeconds), speed(sc.SimSeconds, sc.WallSeconds)}
 		if story {
 			row = append(row, sc.Story)
 		}
-		v := sc.Verdict
 		g.rows = append(g.rows, row)
-		g.styles = append(g.styles, func(column int, text string) string {
-			switch column {
-			case 2:
-				return on.verdict(v, text)
-			case 3, 8:
-				return on.paint(dim, text)
-			}
-			return text
-		})
+		g.styles = append(g.styles, styleOf(sc.Verdict, on, 2, 3, storyColumn))
 	}
 	return g
+}
+
+// narrowGrid has one column for what a scenario is called: the id, and the
+// name beside it unless the id has a variant, which says more.
+func narrowGrid(s *Suite, on ink) *grid {
+	g := &grid{
+		head:  []string{"SCENARIO", "VERDICT", "EXPECTED BREAK", "RUNS", "EVENTS", "SIM TIME", "SPEED"},
+		right: []bool{3: true, 4: true, 5: true, 6: true},
+		give:  []int{0, 2},
+		floor: []int{2 * nameFloor, 14},
+	}
+	for i := range s.Scenarios {
+		sc := &s.Scenarios[i]
+		name := sc.title()
+		if strings.Contains(sc.ID, "/") {
+			name = sc.ID
+		}
+		expected := sc.expectedBreak()
+		if expected != "" && len(sc.Breaks) > 0 {
+			expected = strings.Join(sc.Breaks, ", ")
+		}
+		g.rows = append(g.rows, []string{name, string(sc.Verdict), expected,
+			grouped(uint64(sc.Runs)), amount(float64(sc.Events)), span(sc.SimSeconds), speed(sc.SimSeconds, sc.WallSeconds)})
+		g.styles = append(g.styles, styleOf(sc.Verdict, on, 1, 2, -1))
+	}
+	return g
+}
+
+// styleOf colours the cells of a row: its verdict, and dimly what is context.
+func styleOf(v Verdict, on ink, verdict, dimOne, dimTwo int) func(int, string) string {
+	return func(column int, text string) string {
+		switch column {
+		case verdict:
+			return on.verdict(v, text)
+		case dimOne, dimTwo:
+			return on.paint(dim, text)
+		}
+		return text
+	}
 }
 
 // suiteTotals writes the lines below the table.
@@ -128,12 +163,12 @@ type grid struct {
 
 // write renders the grid within width columns (0: any) where its floors allow.
 func (g *grid) write(b *bytes.Buffer, width int, on ink) {
-	gap := 2
+	gap := wideGap
 	widths := g.widths()
 	if width > 0 {
 		over := func() int { return total(widths, gap) - width }
 		if over() > 0 && len(g.head) > 6 {
-			gap = 1 // many columns: closer together before anything is cut
+			gap = 1
 		}
 		for i, column := range g.give {
 			if cut := min(over(), widths[column]-max(g.floor[i], utf8.RuneCountInString(g.head[column]))); cut > 0 {

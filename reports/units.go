@@ -69,7 +69,7 @@ func span(seconds float64) string {
 		return fmt.Sprintf("%.0fms", seconds*1e3)
 	case seconds < 120:
 		return fmt.Sprintf("%.1fs", seconds)
-	case seconds < 2*3600:
+	case seconds < 99.5*60:
 		return fmt.Sprintf("%.1fmin", seconds/60)
 	case seconds < 2*86400:
 		return fmt.Sprintf("%.1fh", seconds/3600)

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"vigil/core"
+	"vigil/reports"
+	"vigil/scenarios"
+	"vigil/scenarios/run"
+	"vigil/sim"
+)
+
+// player plays single runs under one design.
+type player struct {
+	design choice
+	inner  *run.Player
+}
+
+func newPlayer(c choice) *player {
+	return &player{c, run.NewPlayer(c.preset, c.protections)}
+}
+
+// hash plays one seed and returns the run's hash.
+func (p *player) hash(s selected, seed uint64, o sim.Observer) core.Digest {
+	return p.inner.Play(s.Scenario, seed, o).Hash
+}
+
+// play runs the request and turns what came out into a report.
+func (r *request) play(ctx context.Context, f *runFlags, progress *reports.Progress) (*reports.Suite, error) {
+	began := time.Now()
+	outcomes, err := run.Suite(ctx, plain(r.list), run.Options{
+		Design: r.design.preset, Protections: r.design.protections,
+		From: r.seeds.First, Count: r.seeds.Count, For: r.lasts,
+		Jobs: r.jobs, FailFast: f.failFast,
+		Partial: r.single,
+		Progress: func(p run.Progress) {
+			what := p.Scenario
+			if p.Failed > 0 {
+				what += fmt.Sprintf(", %d failed", p.Failed)
+			}
+			progress.Update(what, p.Done, p.Total)
+		},
+	})
+	progress.Close()
+	if err != nil {
+		return nil, err
+	}
+	wall := time.Since(began)
+	tokens := newPlayer(r.design)
+	rows := make([]reports.Scenario, len(outcomes))
+	notRun := 0
+	for i := range outcomes {
+		rows[i] = rowOf(r.list[i], &outcomes[i], tokens)
+		if outcomes[i].NotRun > 0 {
+			notRun++
+		}
+	}
+	suite := reports.NewSuite(r.design.String(), rows, wall)
+	switch {
+	case ctx.Err() != nil:
+		suite.Stopped = fmt.Sprintf("Interrupted: %d of %d scenarios did not run all their seeds; this is what came until then.", notRun, len(rows))
+	case notRun > 0:
+		suite.Stopped = fmt.Sprintf("Stopped at the first failure: %d of %d scenarios did not run all their seeds.", notRun, len(rows))
+	}
+	return suite, nil
+}
+
+func plain(list []selected) []*scenarios.Scenario {
+	out := make([]*scenarios.Scenario, len(list))
+	for i := range list {
+		out[i] = list[i].Scenario
+	}
+	return out
+}
+
+// rowOf turns an outcome into the row of a report. Each example gets a token,
+// for which its run is played once more: a token carries the run's hash.
+func rowOf(s selected, o *run.Outcome, tokens *player) reports.Scenario {
+	row := reports.Scenario{
+		Name: o.Name, ID: o.ID, Verdict: reports.Verdict(o.Verdict), Expected: o.Expected,
+		Runs: o.Runs, Events: o.Events, SimSeconds: o.SimSeconds, WallSeconds: o.WallSeconds,
+		Hash: o.HashText(), Story: s.Title,
+	}
+	if !s.builtin {
+		row.File = s.File
+	}
+	for _, b := range o.Breaks {
+		row.Breaks = append(row.Breaks, b.Invariant)
+	}
+	known := map[uint64]string{}
+	for _, v := range o.Violations {
+		of := reports.Violation{
+			Invariant: v.Invariant, AtSeconds: float64(v.At) / 1e9, Actors: v.Actors, Message: v.Message, Seed: v.Seed,
+			Verdict: reports.Verdict(v.Verdict), Declared: v.Declared,
+		}
+		if o.Runs > 0 {
+			text, done := known[v.Seed]
+			if !done {
+				text = newToken(s, v.Seed, tokens.design, tokens.hash(s, v.Seed, nil)).String()
+				known[v.Seed] = text
+			}
+			of.Token, of.Replay = text, replayCommand(text)
+		}
+		row.Violations = append(row.Violations, of)
+	}
+	return row
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"vigil/scenarios"
+)
+
+// newRoot builds the commands.
+func newRoot(s *streams) *cobra.Command {
+	common := &commonFlags{}
+	root := &cobra.Command{
+		Use:   "simrun",
+		Short: "Run a KV-cache server's liveness protocol in a simulated world, under faults",
+		Long: `simrun runs the production server and worker code in a simulated world, injects
+faults, and checks twelve invariants on every run, "exactly one context per
+instance" first. A run is a function of code, scenario and seed: a failure is
+never flaky, and its token replays it.
+
+Without a command it does the same as simrun run.`,
+		Example: `  simrun                          the whole suite, 200 seeds of each scenario
+  simrun run A1 A6 --seeds 1000   two scenarios, more seeds
+  simrun run my-story.yaml        a scenario of your own
+  simrun list scenarios           what there is
+  simrun replay TOKEN             the story of one run, in words`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.PersistentFlags().BoolVar(&common.noColour, "no-color", false, "no colour (as with NO_COLOR set, or CI)")
+	root.AddCommand(newRun(s, common), newReplay(s, common), newList(s, common), newDoctor(s, common), newBench(s, common), newTrace(s))
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return nearestFlag(cmd, err) })
+	for _, c := range root.Commands() {
+		c.SetFlagErrorFunc(nearestFlag)
+	}
+	return root
+}
+
+// withDefault puts the default command in front of arguments that name none:
+// simrun A1 --seeds 5 is simrun run A1 --seeds 5.
+func withDefault(root *cobra.Command, args []string) []string {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	if len(args) > 0 && (args[0] == "-h" || args[0] == "--help" || strings.HasPrefix(args[0], "__complete")) {
+		return args
+	}
+	if cmd, _, err := root.Find(args); err == nil && cmd != root {
+		return args
+	}
+	return append([]string{"run"}, args...)
+}
+
+// commandNames are what a mistyped first word may have meant.
+func commandNames(cmd *cobra.Command) []string {
+	var names []string
+	for _, c := range cmd.Root().Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// nearestFlag adds the nearest valid flag to an error about an unknown one.
+func nearestFlag(cmd *cobra.Command, err error) error {
+	text := err.Error()
+	name, unknown := strings.CutPrefix(text, "unknown flag: --")
+	if !unknown {
+		return &usageError{text + " (see simrun " + cmd.Name() + " --help)"}
+	}
+	var valid []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			valid = append(valid, f.Name)
+		}
+	})
+	if near, ok := scenarios.Nearest(name, valid); ok {
+		return &usageError{"there is no flag --" + name + "; did you mean --" + near + "?"}
+	}
+	return &usageError{"there is no flag --" + name + " (simrun " + cmd.Name() + " --help lists them)"}
+}
+
+// usageError is a mistake in the call: one line.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vigil/reports"
+)
+
+// runFlags are the flags of simrun run.
+type runFlags struct {
+	designFlags
+	seed     uint64
+	seeds    string
+	lasts    time.Duration
+	jobs     int
+	failFast bool
+	json     string
+	junit    string
+	dir      string
+	quiet    bool
+	verbose  bool
+}
+
+// maxJobs bounds -j: more goroutines than this gain nothing anywhere.
+const maxJobs = 4096
+
+func newRun(s *streams, common *commonFlags) *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run [NAME|FILE|DIR]...",
+		Short: "Run scenarios, each over many seeds; without arguments the whole suite",
+		Long: `Run scenarios in the simulated world, each over many seeds. A scenario is named by
+its id (A1), its name, or a path to a file or a folder of files of your own. Every
+run is judged by twelve invariants and by what the scenario expects.
+
+Where a scenario declares that a design breaks an invariant, the run checks that
+the break comes, and that nothing else breaks: it then passes as an expected break.
+
+Exit code: 0 all passed; 1 the call was wrong; 10 a safety invariant broke;
+11 a liveness invariant broke; 12 the same decisions did not give the same run;
+13 the code under test panicked; 14 a bound was reached before a verdict;
+15 something declared never took place; 130 interrupted. With several failures
+it is the first of 12, 13, 10, 11, 15, 14.`,
+		Example: `  simrun run                                   the suite
+  simrun run A1 A6 --seeds 1000                two scenarios, more seeds
+  simrun run A3 --seed 17 -v                   one seed
+  simrun run stories/ --for 60s                a folder of files, for a minute
+  simrun run --seeds commit --junit out.xml    in CI: new seeds for each commit
+  simrun run --json - | jq .totals             for a program`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, s, common, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.seeds, "seeds", fmt.Sprint(defaultSeeds), "the seeds of each scenario: `N` is 0 to N-1, A..B both included, commit a range that is this commit's own")
+	flags.Uint64Var(&f.seed, "seed", 0, "run one seed only, `N`")
+	flags.DurationVar(&f.lasts, "for", 0, "run ever more seeds for a `TIME`, such as 60s, from --seed on")
+	f.designFlags.add(cmd)
+	flags.IntVarP(&f.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "runs at once `N`; results do not depend on it")
+	flags.BoolVar(&f.failFast, "fail-fast", false, "stop at the first run that fails")
+	flags.StringVar(&f.json, "json", "", "write the result as JSON to `FILE`, - for standard output")
+	flags.StringVar(&f.junit, "junit", "", "write the result as JUnit XML to `FILE`, - for standard output")
+	flags.StringVarP(&f.dir, "output", "o", "", "write all results into a new folder below `DIR`, which DIR/latest then names")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print failures only")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print every example, those of expected breaks too")
+	return cmd
+}
+
+// request is a checked call of simrun run.
+type request struct {
+	seeds  seedRange
+	lasts  time.Duration // 0: each seed once
+	single bool          // one given seed: what some runs must show need not be in it
+	design choice
+	jobs   int
+	list   []selected
+}
+
+func (f *runFlags) check(cmd *cobra.Command, args []string) (*request, error) {
+	given := cmd.Flags().Changed
+	r := &request{lasts: f.lasts, jobs: f.jobs, single: given("seed") && !given("for")}
+	var err error
+	switch {
+	case given("seed") && given("seeds"):
+		return nil, &usageError{"--seed runs one seed and --seeds a range: give one of them"}
+	case given("for") && given("seeds"):
+		return nil, &usageError{"--for runs seeds until the time is up and --seeds a given range: give one of them"}
+	case given("for") && f.lasts <= 0:
+		return nil, &usageError{fmt.Sprintf("--for %s: it must be longer than 0s, such as 60s", f.lasts)}
+	case f.jobs < 1 || f.jobs > maxJobs:
+		return nil, &usageError{fmt.Sprintf("-j %d: it must be from 1 to %d", f.jobs, maxJobs)}
+	case f.json == "-" && f.junit == "-":
+		return nil, &usageError{"--json - and --junit - both want standard output: give one of them a file"}
+	case given("for"):
+		r.seeds = seedRange{First: f.seed, Count: 1}
+	case given("seed"):
+		r.seeds = seedRange{First: f.seed, Count: 1}
+	default:
+		if r.seeds, err = parseSeeds(f.seeds); err != nil {
+			return nil, err
+		}
+	}
+	if r.design, err = f.choose(); err != nil {
+		return nil, err
+	}
+	r.list, err = choose(cmd, args)
+	return r, err
+}
+
+func (f *runFlags) run(cmd *cobra.Command, s *streams, common *commonFlags, args []string) error {
+	r, err := f.check(cmd, args)
+	if err != nil {
+		return err
+	}
+	// A folder that cannot be written is said now, not after an hour of runs.
+	folder, err := newFolder(f.dir)
+	if err != nil {
+		return err
+	}
+	suite, err := r.play(cmd.Context(), f, reports.NewProgress(s.err, f.progress(s, common)))
+	if err != nil {
+		return err
+	}
+	if err := f.report(suite, s, common, folder); err != nil {
+		return err
+	}
+	if cmd.Context().Err() != nil {
+		return &ending{exitInterrupted}
+	}
+	return endWith(suite.Verdict)
+}
+
+// progress is where the progress line may go: a live terminal, and one that
+// the result does not go through as well.
+func (f *runFlags) progress(s *streams, common *commonFlags) reports.Terminal {
+	t := reports.Look(s.err, common.noColour)
+	t.Live = t.Live && !f.quiet
+	return t
+}
+
+// report writes a suite everywhere that the flags name.
+func (f *runFlags) report(suite *reports.Suite, s *streams, common *commonFlags, folder string) error {
+	w := s.people(common, f.json == "-" || f.junit == "-")
+	if !f.quiet {
+		if err := reports.Table(w, suite, w.Width, w.Colour); err != nil {
+			return err
+		}
+		if f.verbose {
+			if err := reports.Examples(w, suite, w.Width, w.Colour); err != nil {
+				return err
+			}
+		}
+	}
+	if err := writeResults(suite, s, f.json, f.junit, folder); err != nil {
+		return err
+	}
+	if err := tellGitHub(suite, w); err != nil {
+		return err
+	}
+	// Last: what is printed last is what is read first.
+	return reports.FailureReport(w, suite, w.Width, w.Colour)
+}
+
+func writeResults(suite *reports.Suite, s *streams, json, junit, folder string) error {
+	asJSON := func(w io.Writer) error { return reports.WriteJSON(w, suite) }
+	asJUnit := func(w io.Writer) error { return reports.JUnit(w, suite) }
+	if json != "" {
+		if err := s.write(json, asJSON); err != nil {
+			return err
+		}
+	}
+	if junit != "" {
+		if err := s.write(junit, asJUnit); err != nil {
+			return err
+		}
+	}
+	if folder == "" {
+		return nil
+	}
+	if err := reports.WriteFile(filepath.Join(folder, "result.json"), asJSON); err != nil {
+		return err
+	}
+	if err := reports.WriteFile(filepath.Join(folder, "junit.xml"), asJUnit); err != nil {
+		return err
+	}
+	err := reports.WriteFile(filepath.Join(folder, "report.txt"), func(w io.Writer) error {
+		if err := reports.Table(w, suite, 0, false); err != nil {
+			return err
+		}
+		if err := reports.Examples(w, suite, 0, false); err != nil {
+			return err
+		}
+		return reports.FailureReport(w, suite, 0, false)
+	})
+	if err != nil {
+		return err
+	}
+	return reports.LinkLatest(filepath.Dir(folder), filepath.Base(folder))
+}
+
+// tellGitHub annotates where the program runs in GitHub Actions.
+func tellGitHub(suite *reports.Suite, w io.Writer) error {
+	if os.Getenv("GITHUB_ACTIONS") != "true" {
+		return nil
+	}
+	if err := reports.Annotations(w, suite); err != nil {
+		return err
+	}
+	path := os.Getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return nil
+	}
+	// The service's contract is to append: a step may have several writers.
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("cannot write the step summary: %w", err)
+	}
+	if err := reports.StepSummary(file, suite); err != nil {
+		file.Close()
+		return fmt.Errorf("cannot write the step summary: %w", err)
+	}
+	return file.Close()
+}
+
+// newFolder makes the folder of this call's results below dir, named by the
+// time so that they sort.
+func newFolder(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("-o %s: %w", dir, err)
+	}
+	name := filepath.Join(dir, time.Now().Format("20060102-150405"))
+	for n := 1; n < 1000; n++ {
+		path := name
+		if n > 1 {
+			path = fmt.Sprintf("%s-%d", name, n)
+		}
+		err := os.Mkdir(path, 0o755)
+		if err == nil {
+			return path, nil
+		}
+		if !os.IsExist(err) {
+			return "", fmt.Errorf("-o %s: %w", dir, err)
+		}
+	}
+	return "", fmt.Errorf("-o %s: it holds a thousand results of this second", dir)
+}
