@@ -71,6 +71,10 @@ type OpenOrder struct {
 	Owner       InstanceID
 	Incarnation Incarnation
 	Exports     []Export // valid until the effect is carried out
+	// Groups says which tensors make up each engine group, and how many of
+	// their blocks one block id means; empty is one group of all tensors. Valid
+	// until the effect is carried out.
+	Groups []Group
 }
 
 // CloseOrder asks the memory to close a mapping.
