@@ -200,7 +200,10 @@ func TestTheSweepLeavesTheLivingAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign := strings.Replace(mine.Name(), "_"+itoa(space)+"_", "_"+itoa(space+1)+"_", 1)
+	// The same PID with another start time is another process, long gone.
+	start, _ := startOf(os.Getpid())
+	reused := strings.Replace(mine.Name(), "_"+itoa(start)+"_", "_"+itoa(start+1)+"_", 1)
+	foreign := strings.Replace(reused, "_"+itoa(space)+"_", "_"+itoa(space+1)+"_", 1)
 	keep := []string{foreign, "/" + testPrefix + "_1_2_3", "/" + testPrefix + "x_1_2_3_4"}
 	for _, name := range keep {
 		other, err := Create("", name, 1)
@@ -209,9 +212,6 @@ func TestTheSweepLeavesTheLivingAlone(t *testing.T) {
 		}
 		defer other.Close()
 	}
-	// The same PID with another start time is another process, long gone.
-	start, _ := startOf(os.Getpid())
-	reused := strings.Replace(mine.Name(), "_"+itoa(start)+"_", "_"+itoa(start+1)+"_", 1)
 	dead, err := Create("", reused, 1)
 	if err != nil {
 		t.Fatal(err)
