@@ -15,6 +15,7 @@ type mapping struct {
 	closing     bool // its release has begun
 	hung        bool // and will not end
 	stuck       bool // and was reported as stuck
+	failed      bool // its last close failed, as the server recorded
 	counted     bool // in its instance's live
 	closingAt   core.Time
 	place       int32 // in Set.closing
@@ -72,7 +73,7 @@ func (m *Set) mappingClosing(r *core.Record) {
 		return
 	}
 	m.released(at)
-	mp.closing, mp.closingAt, mp.place = true, r.At, int32(len(m.closing))
+	mp.closing, mp.failed, mp.closingAt, mp.place = true, false, r.At, int32(len(m.closing))
 	m.closing = append(m.closing, at)
 	m.unsettle(mp.instance, r.At)
 }
@@ -89,22 +90,42 @@ func (m *Set) mappingClosed(r *core.Record) {
 	}
 	m.visibleRelease(mp, r.At)
 	m.released(at)
-	if mp.closing {
-		if due := mp.closingAt.Add(m.setup.ReleaseBound); r.At > due {
-			m.lastSlow = slowRelease{mp.instance, due, r.At}
-		}
-		last := len(m.closing) - 1
-		moved := m.closing[last]
-		m.closing[mp.place] = moved
-		m.mappings.items[moved].place = mp.place
-		m.closing = m.closing[:last]
-	}
+	m.closeOver(mp, r.At)
 	if c := m.contexts.get(uint64(mp.incarnation)); c >= 0 && m.contexts.items[c].mapping == mp.id {
 		m.contexts.items[c].mapping = 0
 		m.letGo(c)
 	}
 	mp.id = 0
 	m.mappings.drop(r.A, at)
+}
+
+// closeOver takes a mapping out of those in release, if it is one.
+func (m *Set) closeOver(mp *mapping, at core.Time) {
+	if !mp.closing {
+		return
+	}
+	mp.closing = false
+	if due := mp.closingAt.Add(m.setup.ReleaseBound); at > due {
+		m.lastSlow = slowRelease{mp.instance, due, at}
+	}
+	last := len(m.closing) - 1
+	moved := m.closing[last]
+	m.closing[mp.place] = moved
+	m.mappings.items[moved].place = mp.place
+	m.closing = m.closing[:last]
+}
+
+// closeEnded takes note of a close that failed: it gave nothing back, holds
+// nobody up any more, and the record itself is what an operator can see.
+func (m *Set) closeEnded(r *core.Record) {
+	at := m.mappings.get(r.A)
+	if r.Failure == core.NoFailure || at < 0 {
+		return
+	}
+	mp := &m.mappings.items[at]
+	m.visibleRelease(mp, r.At)
+	m.closeOver(mp, r.At)
+	mp.failed = true
 }
 
 func (m *Set) mappingHung(r *core.Record) {

@@ -93,6 +93,9 @@ func (m *Set) onceStopped(r *core.Record) {
 			continue
 		}
 		in := &m.instances.items[mp.instance]
+		if mp.stuck {
+			continue
+		}
 		if m.first(once, in.worker) {
 			m.report(once, r.At, fmt.Sprintf("the server stopped and never closed %s's mapping %d (%d bytes)",
 				m.whose(in), mp.id, mp.bytes), in.worker)
@@ -123,9 +126,10 @@ func (m *Set) onceStopped(r *core.Record) {
 }
 
 // onceFinish judges contexts that went long ago and whose mapping or share was
-// forgotten while the server ran on.
+// forgotten while the server ran on. While a release is under way the others
+// may stand behind it: that is ISOLATE's and RECLAIM's matter.
 func (m *Set) onceFinish(end core.Time) {
-	if !m.up {
+	if !m.up || len(m.closing) > 0 {
 		return
 	}
 	for i := range m.contexts.items {
@@ -140,9 +144,17 @@ func (m *Set) onceFinish(end core.Time) {
 		}
 		what := "its share of the layout was never given back"
 		if x.mapping != 0 {
-			what = fmt.Sprintf("its mapping %d was never closed", x.mapping)
+			what = m.whyOpen(x.mapping)
 		}
 		m.report(once, due, fmt.Sprintf("%s's %s context %d went at %s and %s",
 			m.whose(in), kindNames[x.kind], x.incarnation, seconds(x.removedAt), what), in.worker)
 	}
+}
+
+// whyOpen says why a forgotten mapping is open.
+func (m *Set) whyOpen(id uint64) string {
+	if at := m.mappings.get(id); at >= 0 && m.mappings.items[at].failed {
+		return fmt.Sprintf("the close of its mapping %d failed at %s and was not tried again", id, seconds(m.mappings.items[at].closingAt))
+	}
+	return fmt.Sprintf("its mapping %d was never closed", id)
 }

@@ -208,7 +208,7 @@ func (m *Set) connectionOpened(r *core.Record) {
 			m.peers.items[i] = int32(n)
 		}
 	}
-	if k.connections++; k.disconnected {
+	if k.connections++; k.connections == 1 {
 		k.disconnected, k.calm = false, r.At
 	}
 }
@@ -239,11 +239,11 @@ func (m *Set) linkHealed(r *core.Record) {
 
 func (m *Set) engineRegistered(r *core.Record) {
 	m.saw.engines = true
-	i := m.instances.get(uint64(r.Instance))
-	if i < 0 {
-		return
+	n := numbered(r.A) // the world says whose engine; a log may not
+	if i := m.instances.get(uint64(r.Instance)); n < 0 && i >= 0 {
+		n = int64(m.instances.items[i].worker)
 	}
-	k := m.worker(int64(m.instances.items[i].worker))
+	k := m.worker(n)
 	if k != nil && r.Flag && !k.registered {
 		k.registered, k.registeredAt = true, r.At
 	}

@@ -64,7 +64,9 @@ func (m *Set) reclaimAll(at core.Time) {
 		}
 		if due := m.reclaimDeadline(in, serverDriven); at > due {
 			why := "nothing began to release them"
-			if mp.closing {
+			if mp.failed {
+				why = fmt.Sprintf("their close of %s failed", seconds(mp.closingAt))
+			} else if mp.closing {
 				why = fmt.Sprintf("their close has waited since %s", seconds(mp.closingAt))
 			}
 			m.reclaimBroken(in, due, fmt.Sprintf("%s died at %s and %d bytes of it (mapping %d) are still charged to the server: %s",

@@ -112,6 +112,10 @@ func (m *Set) Observe(r *core.Record) {
 		m.onceStopped(r)
 	case core.RegisterArrived:
 		m.registerArrived(r)
+	case core.RegisterNoop:
+		if r.Context == core.RopeState {
+			m.ropeAdded(r) // kept for the registration that came just now
+		}
 	case core.ContextInserted:
 		m.contextInserted(r)
 	case core.ReapDecided:
@@ -130,6 +134,8 @@ func (m *Set) Observe(r *core.Record) {
 		m.layoutReleased(r)
 	case core.CloseBegan:
 		m.closeBegan(r)
+	case core.CloseEnded:
+		m.closeEnded(r)
 	case core.ReleaseStuck:
 		m.releaseStuck(r)
 	case core.UnregisterCame:

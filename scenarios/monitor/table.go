@@ -31,11 +31,11 @@ func (t *table) get(key uint64) int32 {
 	mask := len(t.cells) - 1
 	for i := t.home(key); ; i = (i + 1) & mask {
 		c := &t.cells[i&mask]
+		if c.key == 0 { // first, so that key 0 is never there
+			return -1
+		}
 		if c.key == key {
 			return c.value
-		}
-		if c.key == 0 {
-			return -1
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (t *table) grow() {
 
 // remove takes key out and moves back what had been pushed past it.
 func (t *table) remove(key uint64) {
-	if len(t.cells) == 0 {
+	if len(t.cells) == 0 || key == 0 {
 		return
 	}
 	mask := len(t.cells) - 1

@@ -112,9 +112,14 @@ func (m *Set) terminalCheck(w int32, now core.Time) {
 		return
 	}
 	in := &m.instances.items[k.instance]
-	for at := in.requests; at != 0; at = m.requests[at-1].next {
-		m.terminalLate(in, &m.requests[at-1], now)
+	oldest := in.requests
+	if oldest == 0 {
+		return
 	}
+	for m.requests[oldest-1].next != 0 {
+		oldest = m.requests[oldest-1].next
+	}
+	m.terminalLate(in, &m.requests[oldest-1], now) // the first to be late
 }
 
 // terminalExit judges a worker that left in order.
