@@ -42,7 +42,9 @@ func TestShutdownWithoutHeartbeatSendsOneUnregister(t *testing.T) {
 		d.step(&core.Input{Kind: core.InputStop})
 		d.step(&core.Input{Kind: core.InputStop})
 		d.call(core.Call{Kind: core.CallShutdown})
-		if d.count(wire.UnregisterKVCache) != 1 || len(d.sent) != 1 {
+		d.store(1) // too late to start a heartbeat
+		d.settle()
+		if d.count(wire.UnregisterKVCache) != 1 || len(d.sent) != 1 || len(d.saw(core.HeartbeatStarted)) != 0 {
 			t.Fatalf("sent %d messages", len(d.sent))
 		}
 		d.answer(d.last(wire.UnregisterKVCache), wire.Reply{})
@@ -315,5 +317,18 @@ func TestShutdownDuringTheEnginesRegister(t *testing.T) {
 	d.answer(d.last(wire.UnregisterKVCache), wire.Reply{})
 	if !d.left || !d.wasTold(core.TellRegisterFailed) || len(d.timers) != 0 {
 		t.Fatal("the engine's register was left open")
+	}
+}
+
+// A cycle that still waits when the worker is done ends with it, timer and all.
+func TestTheLastStragglerLeavesNoTimer(t *testing.T) {
+	d := registered(t)
+	d.store(1)
+	d.settle() // a ping in flight, its deadline 10 s away
+	d.call(core.Call{Kind: core.CallShutdown})
+	d.pass(core.JoinBound)
+	d.answer(d.last(wire.UnregisterKVCache), wire.Reply{})
+	if !d.left || len(d.timers) != 0 {
+		t.Fatalf("left %t, timers %v", d.left, d.timers)
 	}
 }

@@ -109,7 +109,7 @@ func check(t *rapid.T, d *desk, submitted core.RequestID) {
 			if stopping || unregistered {
 				t.Fatal("QUIET: a register after the stop")
 			}
-		case core.RecoveryBegan, core.HealthSet, core.HealthCleared:
+		case core.HeartbeatStarted, core.RecoveryBegan, core.HealthSet, core.HealthCleared:
 			if stopping {
 				t.Fatalf("%s after the stop", r.Kind)
 			}
