@@ -302,6 +302,10 @@ func TestALayoutLivesAsLongAsItsHolders(t *testing.T) {
 		t.Fatal("wrong holders")
 	}
 	first := w.s.contexts.entries[w.s.contexts.find(1)]
+	w.s.layouts.acquire(&w.out, core.ServerDriven, &first) // a holder already
+	if w.s.LayoutHolders(testModel, 1) != 2 {
+		t.Fatal("one holder counts twice")
+	}
 	w.send(1, idRequest(wire.UnregisterKVCache, 1))
 	w.s.layouts.release(&w.out, core.ServerDriven, &first) // once more
 	if w.s.LayoutHolders(testModel, 1) != 1 {

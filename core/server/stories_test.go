@@ -391,6 +391,49 @@ func TestEngineDrivenStoreAndRetrieve(t *testing.T) {
 	}
 }
 
+func TestOneWorkerCannotCommitWhatAnotherWrites(t *testing.T) {
+	w := newWorld(t, testConfig())
+	w.registerEngine(1)
+	w.registerEngine(2)
+	key := keyOf(1, 1, "r")
+	w.send(1, wire.Request{Type: wire.PrepareStore, Instance: 1, Key: key})
+	w.send(2, wire.Request{Type: wire.PrepareStore, Instance: 2, Key: key})
+	if r := w.last(); len(r.Slots) != 0 {
+		t.Fatalf("two writers of one chunk: %+v", r)
+	}
+	w.send(2, wire.Request{Type: wire.CommitStore, Instance: 2, Key: key})
+	if _, ready, _ := w.s.ChunkState(chunksOf(key)[0]); ready || w.last().OK {
+		t.Fatal("readable before its writer was done")
+	}
+	w.send(1, wire.Request{Type: wire.CommitStore, Instance: 1, Key: key})
+	if !w.last().OK {
+		t.Fatal("the writer could not commit")
+	}
+}
+
+func TestThePoolsRoomIsUsedAgain(t *testing.T) {
+	cfg := testConfig()
+	cfg.PoolBytes = 3 * testChunkBytes // an engine-driven chunk is as large
+	w := newWorld(t, cfg)
+	w.register(9)
+	w.store(9, 100, 1) // oldest of all, and of no use to the pool
+	w.registerEngine(1)
+	for prompt := uint32(1); prompt <= 10; prompt++ {
+		for _, kind := range []wire.Type{wire.PrepareStore, wire.CommitStore} {
+			w.send(1, wire.Request{Type: kind, Instance: 1, Key: keyOf(prompt, 2, "r")})
+			if r := w.last(); kind == wire.PrepareStore && len(r.Slots) != 2 {
+				t.Fatalf("prompt %d: %+v", prompt, r)
+			}
+		}
+		if err := consistent(w.s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ready, _ := w.s.ChunkState(chunksOf(keyOf(100, 1, ""))[0]); !ready {
+		t.Fatal("evicted what gave the pool no room")
+	}
+}
+
 func TestWhatAnEngineDrivenWorkerLeavesPendingIsSwept(t *testing.T) {
 	w := newWorld(t, testConfig())
 	w.registerEngine(1)
@@ -740,5 +783,63 @@ func TestLanesAreBoundRoundRobin(t *testing.T) {
 	send(11, 4)
 	if l := w.s.Load(); len(w.copies) != 2 || l.LanesBusy != 2 || l.LanesWait != 2 {
 		t.Fatalf("%+v", l)
+	}
+}
+
+// Each engine group has its own block size; a chunk is copied group by group
+// into one slot.
+func TestGroupsOfDifferentBlockSizes(t *testing.T) {
+	w := newWorld(t, testConfig())
+	r := registerRequest(1, testModel)
+	r.Groups = []core.Group{
+		{ID: 0, Layers: []int64{0}, TokensPerBlock: 16, SlidingWindow: -1, Physical: 1},
+		{ID: 1, Layers: []int64{1}, TokensPerBlock: 32, SlidingWindow: -1, Physical: 2},
+	}
+	w.send(1, r)
+	w.until(w.now)
+	s := transferRequest(wire.Store, 1, 1, 2)
+	s.Blocks, s.BlockEnds = []uint32{0, 1, 2, 3, 30, 31}, []int{4, 6}
+	w.send(1, s)
+	c := w.copies[0]
+	want := []core.ChunkCopy{
+		{Slot: 0, Group: 0, First: 0, Count: 2}, {Slot: 0, Group: 1, First: 2, Count: 1},
+		{Slot: 1, Group: 0, First: 3, Count: 2}, {Slot: 1, Group: 1, First: 5, Count: 1},
+	}
+	if !slices.Equal(c.Chunks, want) || !slices.Equal(c.Blocks, []uint32{0, 1, 30, 2, 3, 31}) {
+		t.Fatalf("%+v", c)
+	}
+	if l := w.s.Load(); l.StoreBytes != 2*(2+2)*testBlockSize {
+		t.Fatalf("%+v", l)
+	}
+	s.Blocks[5] = testBlocks / 2 // two physical blocks each
+	w.quiet(func() { w.send(1, s) })
+}
+
+func TestARegistrationThatMakesNoSenseGetsNoTransfer(t *testing.T) {
+	for name, spoil := range map[string]func(r *wire.Request){
+		"layer out of range":  func(r *wire.Request) { r.Groups[0].Layers = []int64{0, 2} },
+		"blocks do not fit":   func(r *wire.Request) { r.Groups[0].TokensPerBlock = 24 },
+		"negative block size": func(r *wire.Request) { r.Groups[0].TokensPerBlock = -16 },
+		"no tensors":          func(r *wire.Request) { r.Exports, r.Groups[0].Layers = nil, nil },
+		"absurd": func(r *wire.Request) {
+			r.Groups[0].Physical = 1 << 16
+			r.Exports[0].BlockBytes = 1<<32 - 1
+		},
+	} {
+		r := registerRequest(1, testModel)
+		spoil(&r)
+		if a := describeServerDriven(&r, 32); a.chunkBytes != 0 {
+			t.Errorf("%s: chunks of %d bytes", name, a.chunkBytes)
+		}
+	}
+	w := newWorld(t, testConfig())
+	r := registerRequest(1, testModel)
+	r.Groups[0].TokensPerBlock = 24
+	w.send(1, r)
+	w.until(w.now)
+	w.context(core.ServerDriven, 1) // the document registers whatever opens
+	w.quiet(func() { w.store(1, 1, 1) })
+	if r := w.records(core.Refused, 1); len(r) != 1 || r[0].Failure != core.FailBadBlocks {
+		t.Fatalf("%+v", r)
 	}
 }
