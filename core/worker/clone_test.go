@@ -8,8 +8,8 @@ import (
 	"vigil/core/wire"
 )
 
-// story is one life, as steps that a test can stop after.
-var life1 = []func(d *desk){
+// wholeLife is one life, as steps that a test can stop after.
+var wholeLife = []func(d *desk){
 	func(d *desk) { d.register() },
 	func(d *desk) { d.answer(d.last(wire.RegisterKVCache), wire.Reply{}) },
 	func(d *desk) { d.retrieve(1, 5, 6) },
@@ -33,9 +33,9 @@ var life1 = []func(d *desk){
 
 // A clone goes on like its original and leaves it alone.
 func TestACloneIsIndependent(t *testing.T) {
-	for stop := range life1 {
+	for stop := range wholeLife {
 		d := newDesk(t)
-		for _, act := range life1[:stop] {
+		for _, act := range wholeLife[:stop] {
 			act(d)
 		}
 		original, before := d.w, d.w.Fingerprint(d.now)
@@ -44,14 +44,14 @@ func TestACloneIsIndependent(t *testing.T) {
 			t.Fatalf("after %d steps a clone has another fingerprint", stop)
 		}
 		now, records := d.now, len(d.records)
-		for _, act := range life1[stop:] {
+		for _, act := range wholeLife[stop:] {
 			act(d)
 		}
 		if original.Fingerprint(now) != before {
 			t.Fatalf("a clone's life from step %d changed its original", stop)
 		}
 		whole := newDesk(t)
-		for _, act := range life1 {
+		for _, act := range wholeLife {
 			act(whole)
 		}
 		d.story(records, whole.kinds(records)...)
@@ -119,7 +119,7 @@ func uidOf(m message) uint64 {
 func TestFingerprintsTellStatesApart(t *testing.T) {
 	d := newDesk(t)
 	seen := map[core.Digest]int{}
-	for i, act := range life1 {
+	for i, act := range wholeLife {
 		act(d)
 		f := d.w.Fingerprint(d.now)
 		if before, known := seen[f]; known {
@@ -144,7 +144,7 @@ func TestFingerprintsTellStatesApart(t *testing.T) {
 // A worker that is used again is as good as new.
 func TestResetIsNew(t *testing.T) {
 	d := newDesk(t)
-	for _, act := range life1[:15] {
+	for _, act := range wholeLife[:15] {
 		act(d)
 	}
 	cfg := core.DefaultWorkerConfig()
