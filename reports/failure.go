@@ -32,6 +32,16 @@ func FailureReport(w io.Writer, s *Suite, width int, colour bool) error {
 	return err
 }
 
+// VerdictLine is the one line about a scenario that passed.
+func VerdictLine(sc *Scenario, colour bool) string {
+	on := ink(colour)
+	line := on.verdict(sc.Verdict, strings.ToUpper(string(sc.Verdict))) + "  " + sc.title()
+	if v := sc.declared(); v != nil {
+		line += fmt.Sprintf(": %s broke, as the scenario declares for this design", v.Invariant)
+	}
+	return line
+}
+
 // BugReport is the same paragraph as plain text, for one scenario.
 func BugReport(sc *Scenario, design string) string {
 	var b bytes.Buffer
@@ -132,11 +142,21 @@ func (s *Scenario) declared() *Violation {
 	return nil
 }
 
-// Examples writes every example that the suite kept, those of expected breaks
-// first, each with the command that replays it.
+// Examples writes the command that replays the first run of each scenario, and
+// every example of a break that the suite kept, those of expected breaks first.
 func Examples(w io.Writer, s *Suite, width int, colour bool) error {
 	var b bytes.Buffer
 	on := ink(colour)
+	l := &Listing{Head: []string{"SCENARIO", "ITS FIRST RUN AGAIN"}}
+	for i := range s.Scenarios {
+		if sc := &s.Scenarios[i]; sc.Replay != "" {
+			l.Rows = append(l.Rows, []string{sc.title(), sc.Replay})
+		}
+	}
+	if len(l.Rows) > 0 {
+		b.WriteByte('\n')
+		l.Write(&b, 0, colour) // never cut: commands are there to be copied
+	}
 	for _, declared := range []bool{true, false} {
 		for i := range s.Scenarios {
 			sc := &s.Scenarios[i]

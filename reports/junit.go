@@ -31,6 +31,7 @@ type junitCase struct {
 	Name    string        `xml:"name,attr"`
 	File    string        `xml:"file,attr,omitempty"`
 	Time    string        `xml:"time,attr"`
+	Skipped *junitSkipped `xml:"skipped"`
 	Failure *junitFailure `xml:"failure"`
 	Out     *junitText    `xml:"system-out"`
 }
@@ -39,6 +40,10 @@ type junitFailure struct {
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr"`
 	Text    string `xml:",cdata"`
+}
+
+type junitSkipped struct {
+	Message string `xml:"message,attr"`
 }
 
 type junitText struct {
@@ -54,6 +59,9 @@ func JUnit(w io.Writer, s *Suite) error {
 		sc := &s.Scenarios[i]
 		c := junitCase{Class: "simrun." + s.Design, Name: sc.title(), File: sc.File, Time: fmt.Sprintf("%.3f", sc.WallSeconds)}
 		switch {
+		case sc.Verdict != Pass && !sc.failed():
+			out.Skipped++
+			c.Skipped = &junitSkipped{"cut short: " + plural(sc.Runs, "run") + " until then"}
 		case sc.Verdict != Pass:
 			out.Failures++
 			message := sc.Verdict.words()

@@ -245,7 +245,7 @@ func TestProgressIsOneLineWithRateAndTimeLeft(t *testing.T) {
 func TestUnitsReadWell(t *testing.T) {
 	for got, want := range map[string]string{
 		grouped(0): "0", grouped(999): "999", grouped(1000): "1,000", grouped(1234567): "1,234,567",
-		amount(999_999): "999,999", amount(1_234_567): "1.23M", amount(98_700_000): "98.7M", amount(2.5e9): "2.50G", amount(0): "0", amount(0.25): "0.2",
+		amount(999_999): "999,999", amount(1_234_567): "1.23M", amount(98_700_000): "98.7M", amount(2.5e9): "2.50G", amount(0): "0", amount(0.25): "0.25",
 		span(0): "0us", span(0.25): "250ms", span(8.55 * 86400): "8.6d", span(59.96): "60.0s", span(600): "10.0min", span(86400): "24.0h", span(86400 * 400): "400d", span(86400 * 1000): "2.7y",
 		clock(12 * time.Second): "12s", clock(185 * time.Second): "3m05s", clock(3725 * time.Second): "1h02m",
 	} {

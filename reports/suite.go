@@ -101,6 +101,8 @@ type Scenario struct {
 	Story  string   `json:"-"` // one line on what happens in it
 	File   string   `json:"-"` // where it was read; empty where it is built in
 	Breaks []string `json:"-"` // the invariants of Expected, for narrow places
+	Replay string   `json:"-"` // the command that replays its first run
+	Cut    bool     `json:"-"` // not all of its seeds ran: interrupted, or a failure elsewhere stopped the suite
 }
 
 // Violation is one broken promise in one run.
@@ -160,12 +162,18 @@ func (s *Suite) Failed() []*Scenario {
 	var failed []*Scenario
 	for rank := len(gravity) - 1; rank >= 0; rank-- {
 		for i := range s.Scenarios {
-			if v := s.Scenarios[i].Verdict; v != Pass && v.rank() == rank {
+			if sc := &s.Scenarios[i]; sc.failed() && sc.Verdict.rank() == rank {
 				failed = append(failed, &s.Scenarios[i])
 			}
 		}
 	}
 	return failed
+}
+
+// failed reports whether the scenario did not keep its promise. One that was
+// only cut short has no verdict yet.
+func (s *Scenario) failed() bool {
+	return s.Verdict != Pass && !(s.Cut && s.Verdict == Unknown)
 }
 
 // title is how a person calls the scenario.

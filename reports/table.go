@@ -117,9 +117,12 @@ func styleOf(v Verdict, on ink, verdict, dimOne, dimTwo int) func(int, string) s
 
 // suiteTotals writes the lines below the table.
 func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
-	passed, declared := 0, 0
+	passed, declared, failed := 0, 0, 0
 	for i := range s.Scenarios {
 		sc := &s.Scenarios[i]
+		if sc.failed() {
+			failed++
+		}
 		if sc.Verdict == Pass {
 			passed++
 			if sc.declaresBreak() {
@@ -129,8 +132,11 @@ func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
 	}
 	word := on.verdict(s.Verdict, strings.ToUpper(string(s.Verdict)))
 	line := fmt.Sprintf("%s, design %s: %d passed", plural(len(s.Scenarios), "scenario"), s.Design, passed)
-	if failed := len(s.Scenarios) - passed; failed > 0 {
+	if failed > 0 {
 		line += ", " + on.verdict(s.Verdict, fmt.Sprintf("%d failed", failed))
+	}
+	if cut := len(s.Scenarios) - passed - failed; cut > 0 {
+		line += ", " + on.paint(yellow, fmt.Sprintf("%d cut short", cut))
 	}
 	t := &s.Totals
 	fmt.Fprintf(w, "\n%s  %s\n", word, line)

@@ -44,6 +44,9 @@ func amount(v float64) string {
 			return strconv.FormatFloat(v/u.size, 'f', digitsAfterPoint(v/u.size), 64) + u.unit
 		}
 	}
+	if v < 1 && v > 0 {
+		return strconv.FormatFloat(v, 'g', 2, 64)
+	}
 	if v < 100 && v != math.Trunc(v) {
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}

@@ -18,8 +18,8 @@ type designFlags struct {
 
 func (f *designFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.design, "design", "document",
-		"what the core does: `document`, the design document with its holes, or hardened, with every repair there is (not all are built yet, so document is the default for now)")
-	cmd.Flags().StringSliceVar(&f.protect, "protect", nil, "switch the repairs `NAME[,NAME]` on (simrun list protections)")
+		"what the core does: `PRESET` is document (the design document, holes and all) or hardened (every repair there is); until all repairs are built, document is the default")
+	cmd.Flags().StringSliceVar(&f.protect, "protect", nil, "switch the repairs `NAME[,NAME]` on (see simrun list protections)")
 	cmd.Flags().StringSliceVar(&f.unprotect, "unprotect", nil, "switch the repairs `NAME[,NAME]` off")
 }
 

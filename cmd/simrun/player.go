@@ -52,7 +52,7 @@ func (r *request) play(ctx context.Context, f *runFlags, progress *reports.Progr
 	rows := make([]reports.Scenario, len(outcomes))
 	notRun := 0
 	for i := range outcomes {
-		rows[i] = rowOf(r.list[i], &outcomes[i], tokens)
+		rows[i] = rowOf(r.list[i], &outcomes[i], tokens, r.seeds.First, f.verbose)
 		if outcomes[i].NotRun > 0 {
 			notRun++
 		}
@@ -60,7 +60,8 @@ func (r *request) play(ctx context.Context, f *runFlags, progress *reports.Progr
 	suite := reports.NewSuite(r.design.String(), rows, wall)
 	switch {
 	case ctx.Err() != nil:
-		suite.Stopped = fmt.Sprintf("Interrupted: %d of %d scenarios did not run all their seeds; this is what came until then.", notRun, len(rows))
+		suite.Stopped = "Interrupted: this is what came until then."
+		suite.Verdict = reports.Gravest(suite.Verdict, reports.Unknown) // what was asked for was not done
 	case notRun > 0:
 		suite.Stopped = fmt.Sprintf("Stopped at the first failure: %d of %d scenarios did not run all their seeds.", notRun, len(rows))
 	}
@@ -76,12 +77,13 @@ func plain(list []selected) []*scenarios.Scenario {
 }
 
 // rowOf turns an outcome into the row of a report. Each example gets a token,
-// for which its run is played once more: a token carries the run's hash.
-func rowOf(s selected, o *run.Outcome, tokens *player) reports.Scenario {
+// for which its run is played once more: a token carries the run's hash. With
+// example, so does the first run, whatever it came to.
+func rowOf(s selected, o *run.Outcome, tokens *player, first uint64, example bool) reports.Scenario {
 	row := reports.Scenario{
 		Name: o.Name, ID: o.ID, Verdict: reports.Verdict(o.Verdict), Expected: o.Expected,
 		Runs: o.Runs, Events: o.Events, SimSeconds: o.SimSeconds, WallSeconds: o.WallSeconds,
-		Hash: o.HashText(), Story: s.Title,
+		Hash: o.HashText(), Story: s.Title, Cut: o.NotRun > 0,
 	}
 	if !s.builtin {
 		row.File = s.File
@@ -90,20 +92,31 @@ func rowOf(s selected, o *run.Outcome, tokens *player) reports.Scenario {
 		row.Breaks = append(row.Breaks, b.Invariant)
 	}
 	known := map[uint64]string{}
-	for _, v := range o.Violations {
-		of := reports.Violation{
-			Invariant: v.Invariant, AtSeconds: float64(v.At) / 1e9, Actors: v.Actors, Message: v.Message, Seed: v.Seed,
-			Verdict: reports.Verdict(v.Verdict), Declared: v.Declared,
+	token := func(seed uint64) string {
+		text, done := known[seed]
+		if !done {
+			text = newToken(s, seed, tokens.design, tokens.hash(s, seed, nil)).String()
+			known[seed] = text
 		}
+		return text
+	}
+	if o.Runs > 0 && example {
+		row.Replay = replayCommand(token(first))
+	}
+	for _, v := range o.Violations {
+		of := violationOf(&v)
 		if o.Runs > 0 {
-			text, done := known[v.Seed]
-			if !done {
-				text = newToken(s, v.Seed, tokens.design, tokens.hash(s, v.Seed, nil)).String()
-				known[v.Seed] = text
-			}
-			of.Token, of.Replay = text, replayCommand(text)
+			of.Token = token(v.Seed)
+			of.Replay = replayCommand(of.Token)
 		}
 		row.Violations = append(row.Violations, of)
 	}
 	return row
+}
+
+func violationOf(v *run.Violation) reports.Violation {
+	return reports.Violation{
+		Invariant: v.Invariant, AtSeconds: float64(v.At) / 1e9, Actors: v.Actors, Message: v.Message, Seed: v.Seed,
+		Verdict: reports.Verdict(v.Verdict), Declared: v.Declared,
+	}
 }

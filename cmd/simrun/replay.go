@@ -1,5 +1,132 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
 
-func newReplay(s *streams, common *commonFlags) *cobra.Command { return &cobra.Command{Use: "replay"} }
+	"github.com/spf13/cobra"
+
+	"vigil/reports"
+	"vigil/scenarios"
+	"vigil/scenarios/run"
+)
+
+func newReplay(s *streams, common *commonFlags) *cobra.Command {
+	var verbose, quiet bool
+	cmd := &cobra.Command{
+		Use:   "replay TOKEN [FILE]",
+		Short: "Replay one run and print its story",
+		Long: `Replay the one run that a token names, and print what happened in it: who did what
+when, what broke, and the verdict. Everyday things are counted; -v tells them all.
+
+A token of a scenario from a file holds the file's path as it was given then; give
+FILE where it lies elsewhere now. The exit code is that of the run's verdict; a run
+that does no longer hash to what the token says is told so.`,
+		Example: `  simrun replay v1.A8/pid.0.document.3fa29b3e77a1c4d5
+  simrun replay TOKEN my-story.yaml
+  simrun replay TOKEN -v | less`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return &usageError{"replay needs the token of a run, as the last lines of a failing run give it"}
+			case len(args) > 2:
+				return &usageError{"replay takes one token, and the scenario's file where that has moved"}
+			}
+			t, err := parseToken(args[0])
+			if err != nil {
+				return err
+			}
+			if len(args) == 2 {
+				t.file = args[1]
+			}
+			sc, err := t.find()
+			if err != nil {
+				return err
+			}
+			return replay(s.people(common, false), t, sc, quiet, verbose)
+		},
+	}
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print the verdict only")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "tell every record")
+	return cmd
+}
+
+// find returns the scenario that the token names.
+func (t token) find() (selected, error) {
+	var all []selected
+	if t.file == "" {
+		builtin, err := scenarios.All()
+		if err != nil {
+			return selected{}, err
+		}
+		all = asBuiltin(nil, builtin)
+	} else {
+		var err error
+		if all, err = loadPath(t.file); err != nil {
+			return selected{}, fmt.Errorf("the token's scenario %s: %w (simrun replay TOKEN FILE names another place)", t.scenario, err)
+		}
+	}
+	var ids []string
+	for _, s := range all {
+		if s.ID == t.scenario {
+			return s, nil
+		}
+		ids = append(ids, s.ID)
+	}
+	if t.file != "" {
+		return selected{}, fmt.Errorf("%s holds no scenario of the token's id %s; it has %s", t.file, t.scenario, ids)
+	}
+	return selected{}, unknownName("the token's scenario", t.scenario, ids)
+}
+
+func replay(w human, t token, sc selected, quiet, verbose bool) error {
+	p := newPlayer(t.design)
+	story, r := p.inner.Tell(sc.Scenario, t.seed, true)
+	timeline := &reports.Timeline{Everything: verbose}
+	for i := range story.Lines {
+		l := &story.Lines[i]
+		timeline.Add(&l.Record, l.Actor, l.Words)
+	}
+
+	row := reports.Scenario{
+		Name: sc.Name, ID: sc.ID, Expected: run.Expected(sc.Scenario, t.design.preset), Verdict: reports.Pass,
+		Runs: 1, Events: r.Events, SimSeconds: float64(r.End) / 1e9, Hash: fmt.Sprintf("%016x", uint64(r.Hash)),
+	}
+	again := newToken(sc, t.seed, t.design, r.Hash)
+	for _, v := range r.Violations {
+		of := violationOf(&v)
+		of.Token = again.String()
+		of.Replay = replayCommand(of.Token)
+		timeline.Broke(&of)
+		if !of.Declared {
+			row.Verdict = reports.Gravest(row.Verdict, of.Verdict)
+		}
+		row.Violations = append(row.Violations, of)
+	}
+	suite := reports.NewSuite(t.design.String(), []reports.Scenario{row}, 0)
+
+	if !quiet {
+		fmt.Fprintf(w, "%s %s: %s\ndesign %s, seed %d\n\n", sc.ID, sc.Name, sc.Title, t.design, t.seed)
+		if err := timeline.Write(w, w.Width, w.Colour); err != nil {
+			return err
+		}
+		if story.Left > 0 {
+			fmt.Fprintf(w, "(%d more records)\n", story.Left)
+		}
+		fmt.Fprintf(w, "\n%d events, %d records, hash %016x\n", r.Events, r.Records, uint64(r.Hash))
+	}
+	switch {
+	case again.world != t.world:
+		fmt.Fprintln(w, "This is not the run that the token names: the scenario's file has changed since.")
+	case again.hash != t.hash:
+		fmt.Fprintln(w, "This is not the run that the token names: the scenario is the same, the code or the meaning of the tape has changed since.")
+	}
+	if suite.Verdict == reports.Pass {
+		fmt.Fprintln(w, reports.VerdictLine(&suite.Scenarios[0], w.Colour))
+		return nil
+	}
+	if err := reports.FailureReport(w, suite, w.Width, w.Colour); err != nil {
+		return err
+	}
+	return endWith(suite.Verdict)
+}

@@ -33,10 +33,8 @@ Without a command it does the same as simrun run.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().BoolVar(&common.noColour, "no-color", false, "no colour (as with NO_COLOR set, or CI)")
 	root.AddCommand(newRun(s, common), newReplay(s, common), newList(s, common), newDoctor(s, common), newBench(s, common), newTrace(s))
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return nearestFlag(cmd, err) })
-	for _, c := range root.Commands() {
-		c.SetFlagErrorFunc(nearestFlag)
-	}
+	root.SetFlagErrorFunc(nearestFlag)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	return root
 }
 

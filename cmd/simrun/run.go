@@ -61,17 +61,17 @@ it is the first of 12, 13, 10, 11, 15, 14.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.seeds, "seeds", fmt.Sprint(defaultSeeds), "the seeds of each scenario: `N` is 0 to N-1, A..B both included, commit a range that is this commit's own")
-	flags.Uint64Var(&f.seed, "seed", 0, "run one seed only, `N`")
-	flags.DurationVar(&f.lasts, "for", 0, "run ever more seeds for a `TIME`, such as 60s, from --seed on")
+	flags.StringVar(&f.seeds, "seeds", fmt.Sprint(defaultSeeds), "the seeds of each scenario: `N|A..B|commit` is 0 to N-1, A to B, or a range that is this commit's own")
+	flags.Uint64Var(&f.seed, "seed", 0, "run the one seed `N`")
+	flags.DurationVar(&f.lasts, "for", 0, "run ever more seeds, from --seed on, for a `TIME` such as 60s")
 	f.designFlags.add(cmd)
-	flags.IntVarP(&f.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "runs at once `N`; results do not depend on it")
+	flags.IntVarP(&f.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "how many runs at once, `N`; results do not depend on it")
 	flags.BoolVar(&f.failFast, "fail-fast", false, "stop at the first run that fails")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to `FILE`, - for standard output")
 	flags.StringVar(&f.junit, "junit", "", "write the result as JUnit XML to `FILE`, - for standard output")
-	flags.StringVarP(&f.dir, "output", "o", "", "write all results into a new folder below `DIR`, which DIR/latest then names")
+	flags.StringVarP(&f.dir, "output", "o", "", "write all results into a new folder below `DIR`; DIR/latest names it")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print failures only")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print every example, those of expected breaks too")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print examples with the commands that replay them")
 	return cmd
 }
 
