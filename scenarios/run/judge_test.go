@@ -134,6 +134,18 @@ func TestADeadServerHoldsNothing(t *testing.T) {
 	}
 }
 
+// What a server still had when it stopped is judged before it is gone.
+func TestAStateIsJudgedBeforeItsProcessGoes(t *testing.T) {
+	got := judged(t, `holds: {worker: w1, contexts: 0, when: {record: server-stopped}}`, func(tp tape) {
+		serve(tp, w1, 7, 10)
+		tp.at(100, core.ActorServer, core.ServerStopped, 0, 1, 64)
+		tp.at(100, core.ActorWorld, core.ProcessExited, 0, 0, 0)
+	})
+	if got != "w1 has 1 contexts at 100s; 0 are expected" {
+		t.Errorf("%q", got)
+	}
+}
+
 // Each request ends once; those of the dead are nobody's.
 func TestRequestsEndOnce(t *testing.T) {
 	submit := func(tp tape, at int64, id uint64, worker uint64) {
