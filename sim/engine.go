@@ -45,7 +45,7 @@ func (e *engine) begin() {
 func (e *engine) call() {
 	w := e.world
 	w.input = core.Input{Kind: core.InputCall, Call: &w.call}
-	e.process().driver.Feed(&w.input)
+	e.process().feed(&w.input)
 }
 
 // register hands the KV memory to the adapter.

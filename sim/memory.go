@@ -431,29 +431,34 @@ func (m *memory) effect(o *operation) {
 	}
 }
 
-// move carries the blocks' tags.
+// move carries the blocks' tags. A chunk of several groups is several parts of
+// one slot, one behind the other.
 func (m *memory) move(o *operation, a *allocation) {
+	behind := 0 // tags of the slot that earlier parts of the chunk took
 	for i := range o.chunks {
 		c := &o.chunks[i]
+		if i == 0 || o.chunks[i-1].Slot != c.Slot {
+			behind = 0
+		}
 		for int(c.Slot) >= len(m.slots) {
 			m.slots = extended(m.slots)
 			m.slots[len(m.slots)-1] = m.slots[len(m.slots)-1][:0]
 		}
-		blocks := o.blocks[c.First : c.First+c.Count]
-		slot := m.slots[c.Slot]
+		slot := &m.slots[c.Slot]
 		if !o.in {
-			slot = slot[:0]
-			for _, b := range blocks {
-				slot = append(slot, a.tags[b])
-			}
-			m.slots[c.Slot] = slot
-			continue
+			*slot = (*slot)[:behind]
 		}
-		for j, b := range blocks {
-			if j >= int(c.Skip) && j < len(slot) && int(b) < len(a.tags) {
-				a.tags[b] = slot[j]
+		for j, b := range o.blocks[c.First : c.First+c.Count] {
+			at := behind + j
+			switch {
+			case int(b) >= len(a.tags): // no such block: the core is to refuse it
+			case !o.in:
+				*slot = append(*slot, a.tags[b])
+			case j >= int(c.Skip) && at < len(*slot):
+				a.tags[b] = (*slot)[at]
 			}
 		}
+		behind += int(c.Count)
 	}
 }
 
@@ -479,7 +484,7 @@ func (m *memory) notify(p *process, e event) bool {
 	case operationCopy:
 		in.Kind = core.InputCopied
 	}
-	p.driver.Feed(in)
+	p.feed(in)
 	return true
 }
 

@@ -304,8 +304,8 @@ func (n *network) deliver(who int, m int32, toServer, decoded bool) {
 	// buffers stay where they are.
 	w.current = msg.frames
 	in.Frames = &w.current
-	if p.state == running && p.driver.Machine != nil {
-		p.driver.Feed(in)
+	if p.state == running && p.machine != nil {
+		p.feed(in)
 	}
 	n.drop(m)
 }
@@ -397,7 +397,7 @@ func (n *network) peerClosed(e event) bool {
 	}
 	in := &n.world.input
 	*in = core.Input{Kind: core.InputClosed, Peer: core.Peer(e.what)}
-	p.driver.Feed(in)
+	p.feed(in)
 	return true
 }
 

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"vigil/core"
-	"vigil/core/worker"
 	"vigil/faults"
 )
 
@@ -24,14 +23,15 @@ type timer struct {
 }
 
 // process is one operating-system process: the server, or one worker with its
-// engine. It carries a driver's effects out into the world.
+// engine. It is kept small: in a world of 100,000 the cost of an event is the
+// cost of fetching what it touches.
 type process struct {
-	world  *World
-	driver core.Driver
-	index  int // 0 is the server, i+1 worker i
-	state  processState
-	life   uint64 // how many times it started, so that what was meant for an earlier life is dropped
-	pid    uint64 // in its namespace
+	world   *World
+	machine core.Machine // nil for the raw client
+	index   int          // 0 is the server, i+1 worker i
+	state   processState
+	life    uint64 // how many times it started, so that what was meant for an earlier life is dropped
+	pid     uint64 // in its namespace
 	// offset is its monotonic clock minus the world's time. A freeze leaves the
 	// clock going; a suspended host's clock stands still.
 	offset  core.Time
@@ -123,10 +123,19 @@ func (p *process) timerUp(e event) bool {
 		p.forget(i)
 		in := &p.world.input
 		*in = core.Input{Kind: core.InputTimer, Timer: key}
-		p.driver.Feed(in)
+		p.feed(in)
 		return true
 	}
 	return false
+}
+
+// feed gives the process's machine one input. The world has one driver, which
+// serves whichever process acts.
+func (p *process) feed(in *core.Input) {
+	d := &p.world.driver
+	d.Machine, d.Actor = p.machine, core.ActorServer+core.Actor(p.index)
+	d.Clock, d.Transport, d.Memory, d.Engine, d.Recorder, d.Leaver = p, p, p, p, p, p
+	d.Feed(in)
 }
 
 // heldBack marks a timer whose event waits for its process: earlier than any
@@ -238,9 +247,6 @@ func (p *process) Record(r *core.Record) {
 
 // Leave ends the process in order.
 func (p *process) Leave(core.ExitCode) { p.world.exits = append(p.world.exits, p.index) }
-
-// worker returns the worker's machine.
-func (p *process) worker() *worker.Worker { return p.driver.Machine.(*worker.Worker) }
 
 // The latencies that a plan leaves unset, and those that are the host's own.
 var (

@@ -123,7 +123,10 @@ func BenchmarkFourWorkersTenMinutes(b *testing.B) {
 func BenchmarkWorkers(b *testing.B) {
 	for _, n := range []int{100, 1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			plan := worldOf(n, 2*time.Minute)
+			plan := worldOf(n, 5*time.Minute)
+			// The main loop opens one worker's memory at a time: at 10 ms each,
+			// 100,000 of them would still wait at the end.
+			plan.OpenTime = faults.Span{Low: time.Microsecond, High: 2 * time.Microsecond}
 			w, c := sim.NewWorld(), sim.NewChoices(1)
 			var events uint64
 			for b.Loop() {

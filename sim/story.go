@@ -201,7 +201,7 @@ func (w *World) fault(step int, f *faults.Fault) bool {
 			return false
 		}
 		w.input = core.Input{Kind: core.InputStop}
-		srv.driver.Feed(&w.input)
+		srv.feed(&w.input)
 		return true
 	case faults.BusyPool:
 		return w.busy(step, f)

@@ -44,7 +44,7 @@ type World struct {
 	story story
 
 	// Buffers of one event.
-	effects   core.Effects
+	driver    core.Driver
 	input     core.Input
 	call      core.Call
 	scratch   core.Record
@@ -90,8 +90,16 @@ func (w *World) Run(plan *Plan, choices *Choices, observer Observer) (result Res
 	}()
 	w.reset(plan, choices, observer)
 	end := core.Time(plan.Until)
+	w.play(end)
+	w.truth(core.WorldEnded, nil)
+	w.emit()
+	return Result{Events: w.events, Records: w.records, Hash: w.hash, End: end, Unfired: w.story.unfired(nil)}
+}
+
+// play plays every event up to end, which then is the present.
+func (w *World) play(end core.Time) {
 	for len(w.heap.events) > 0 && w.heap.events[0].at <= end {
-		e := w.heap.next(choices)
+		e := w.heap.next(w.choices)
 		w.now = e.at
 		if w.handleEvent(e) {
 			w.events++
@@ -103,9 +111,6 @@ func (w *World) Run(plan *Plan, choices *Choices, observer Observer) (result Res
 		}
 	}
 	w.now = end
-	w.truth(core.WorldEnded, nil)
-	w.emit()
-	return Result{Events: w.events, Records: w.records, Hash: w.hash, End: end, Unfired: w.story.unfired(nil)}
 }
 
 // panicPlace names the frame of the project that panicked.
@@ -166,15 +171,10 @@ func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 		p := &w.processes[i]
 		*p = process{
 			world: w, index: i, stopped: core.Never,
-			driver: p.driver, timers: p.timers[:0], held: p.held[:0], starved: p.starved[:0],
-		}
-		p.driver = core.Driver{
-			Machine: p.driver.Machine, Clock: p, Transport: p, Memory: p, Engine: p, Recorder: p, Leaver: p,
-			Actor: core.ActorServer + core.Actor(i), Effects: &w.effects,
+			timers: p.timers[:0], held: p.held[:0], starved: p.starved[:0],
 		}
 		if i > workers { // the raw client
 			p.state = running
-			p.driver.Machine = nil
 			w.net.connect(i-1, w.choices.Span(ForReconnect, i, connectTime, connectTime))
 			continue
 		}
@@ -356,7 +356,7 @@ func (w *World) start(p *process) {
 	} else {
 		m.Reset(config)
 	}
-	p.driver.Machine = w.machines[p.index-1]
+	p.machine = w.machines[p.index-1]
 	w.identities[p.index-1] = 0
 	r := w.truth(core.ProcessStarted, nil)
 	r.A, r.B = p.number(), p.pid
@@ -382,7 +382,7 @@ func (w *World) startServer(p *process) {
 	} else {
 		w.server.Reset(w.plan.Server)
 	}
-	p.driver.Machine = w.server
+	p.machine = w.server
 	r := w.truth(core.ProcessStarted, nil)
 	r.A = 0
 	w.emit()
@@ -395,7 +395,7 @@ func (w *World) feedStart(p *process) {
 	for i := range w.input.Entropy {
 		w.input.Entropy[i] = byte(w.choices.Below(ForEntropy, p.index, 256))
 	}
-	p.driver.Feed(&w.input)
+	p.feed(&w.input)
 }
 
 // kill ends a process without a word. With silent its host is lost, so nobody
