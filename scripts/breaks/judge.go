@@ -25,8 +25,9 @@ func (o outcome) words(err error) string {
 	return "NOT caught"
 }
 
-// caughtBy are the exit codes that mean that a defect of the code was found. Not every failure does: 1 is a usage error and 2 a crash of simrun itself, and
-// with either the suite has found nothing.
+// caughtBy are the exit codes that mean that a defect of the code was found.
+// Not every failure does: 1 is a usage error and 2 a crash of simrun itself,
+// and with either the suite has found nothing.
 var caughtBy = map[int]string{
 	10: "a safety invariant", 11: "a liveness invariant", 12: "non-determinism", 13: "a panic of the core",
 	15: "a declared fault or expectation that never took place",
@@ -75,8 +76,14 @@ func judge(exit int, report, output []byte) (outcome, error) {
 		return outcome{}, fmt.Errorf("simrun exited %d, but its report has no scenario that failed", exit)
 	}
 	found.where = strings.Join(places, ", ")
+	if len(places) > mostPlaces {
+		found.where = fmt.Sprintf("%s and %d more", strings.Join(places[:mostPlaces], ", "), len(places)-mostPlaces)
+	}
 	return found, nil
 }
+
+// mostPlaces is how many of the scenarios that went red a row names.
+const mostPlaces = 5
 
 // tail is the last lines of an output.
 func tail(output []byte, lines int) string {
