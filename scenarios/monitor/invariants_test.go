@@ -37,6 +37,13 @@ func TestOne(t *testing.T) {
 			s.born(1, 0).pairContext(2, 0, 1).acquire(2, 0, 1, core.EngineDriven)
 			s.reach(2, 1, wire.Ping).strategy(2, 0, 1, core.StrategyAdded)
 		}, breaks: []string{"ONE"}},
+		{name: "a second engine-driven context takes over the pair's other half", tell: func(s *tale) {
+			s.born(1, 0).pair(2, 0, 1).pairContext(3, 0, 2).strategy(3, 0, 1, core.StrategyRemoved)
+			s.strategy(3, 0, 2, core.StrategyAdded).giveBack(3, 0, 1, core.EngineDriven).acquire(3, 0, 2, core.EngineDriven)
+		}, breaks: []string{"ONE"}},
+		{name: "a context beside another incarnation's strategy", tell: func(s *tale) {
+			s.born(1, 0).pairContext(2, 0, 1).acquire(2, 0, 1, core.EngineDriven).strategy(2, 0, 9, core.StrategyAdded)
+		}, breaks: []string{"ONE"}},
 		{name: "a pair, and it goes as a pair", tell: func(s *tale) {
 			s.born(1, 0).pair(2, 0, 1).remove(3, 0, 1, core.EngineDriven, core.RemovedByClient)
 			s.strategy(3, 0, 1, core.StrategyRemoved).giveBack(3, 0, 1, core.EngineDriven)
@@ -106,6 +113,9 @@ func TestConverge(t *testing.T) {
 		{name: "the server restarts and the worker comes back", tell: func(s *tale) {
 			s.up(0, 1).process(97, -1, core.ProcessKilled).process(102, -1, core.ProcessStarted).serve(115, 0, 1)
 		}},
+		{name: "the server is away for longer than the bound", tell: func(s *tale) {
+			s.up(0, 1).process(97, -1, core.ProcessKilled).process(130, -1, core.ProcessStarted).serve(140, 0, 1)
+		}},
 		{name: "the server stays away", tell: func(s *tale) { s.up(0, 1).process(97, -1, core.ProcessKilled) }},
 		{name: "its heartbeat sat in a register lost to the faults", tell: func(s *tale) {
 			s.up(0, 1).reap(150, 0, 1).release(150, 151, 0, 1).does(190, 0, core.RegisterSent)
@@ -117,6 +127,14 @@ func TestConverge(t *testing.T) {
 			s.world(200, core.Record{Kind: core.FaultsOver})
 			s.does(201, 0, core.RegisterSent).fails(501, 0, core.RegisterEnded).serve(511, 0, 2)
 		}, change: func(s *Setup) { s.FaultsOver = 0 }, breaks: []string{"CONVERGE"}},
+		{name: "nor has one that still waits", tell: func(s *tale) {
+			s.up(0, 1).reap(150, 0, 1).release(150, 151, 0, 1)
+			s.world(200, core.Record{Kind: core.FaultsOver}).does(201, 0, core.RegisterSent)
+		}, change: func(s *Setup) { s.FaultsOver = 0 }, breaks: []string{"CONVERGE"}, end: 400},
+		{name: "refused while its old mapping is in release and not stuck", tell: func(s *tale) {
+			s.up(0, 1).reap(200, 0, 1).closing(200, 0, 1).does(210, 0, core.RegisterSent)
+			s.worker(211, 0, core.Record{Kind: core.RegisterEnded, Failure: core.FailOpen})
+		}, breaks: []string{"CONVERGE"}, end: 260},
 		{name: "told clearly that its old mapping is stuck", tell: func(s *tale) {
 			s.up(0, 1).reap(200, 0, 1).closing(200, 0, 1).mapping(200, 0, 1, core.MappingHung)
 			s.claim(205, 0, core.ReleaseStuck, 1, 1).does(210, 0, core.RegisterSent)
@@ -147,6 +165,9 @@ func TestReclaim(t *testing.T) {
 		}},
 		{name: "its last words arrive after it", tell: func(s *tale) {
 			dead(s).ping(140, 0).reap(285, 0, 1).release(285, 286, 0, 1)
+		}},
+		{name: "its last words arrive and refresh nothing yet", tell: func(s *tale) {
+			dead(s).reach(140, 0, wire.Store).reap(285, 0, 1).release(285, 286, 0, 1)
 		}},
 		{name: "its last words wait in a queue", tell: func(s *tale) {
 			dead(s).reach(100.1, 0, wire.Store).server(180, core.Record{Kind: core.Stamped, Instance: id(0)})
@@ -241,6 +262,9 @@ func TestNoFalseReap(t *testing.T) {
 		{name: "idle past the grace, under hardened", tell: func(s *tale) {
 			s.up(0, 1).reap(3700, 0, 1).release(3700, 3701, 0, 1)
 		}, change: func(s *Setup) { idle(s); converges(s) }, breaks: []string{"NO-FALSE-REAP"}},
+		{name: "frozen past the window, under hardened", tell: func(s *tale) {
+			s.up(0, 1).ping(10, 0).process(20, 0, core.ProcessPaused).reap(160, 0, 1).release(160, 161, 0, 1)
+		}, change: func(s *Setup) { idle(s); converges(s) }},
 		{name: "away past the window, under hardened", tell: func(s *tale) {
 			s.up(0, 1).ping(10, 0).link(20, 0, core.LinkCut).link(150, 0, core.LinkHealed).reap(160, 0, 1).release(160, 161, 0, 1)
 		}, change: func(s *Setup) { idle(s); converges(s) }},
@@ -279,6 +303,13 @@ func TestIsolate(t *testing.T) {
 		{name: "another's reap waits behind it", tell: func(s *tale) {
 			hang(s).ping(250, 1).process(251, 1, core.ProcessKilled)
 		}, breaks: []string{"ISOLATE", "RECLAIM"}, actor: 1},
+		{name: "another's own release hangs too", tell: func(s *tale) {
+			hang(s).ping(250, 1).process(251, 1, core.ProcessKilled).reap(390, 1, 2).closing(390, 1, 2).mapping(390, 1, 2, core.MappingHung)
+		}, breaks: []string{"RECLAIM", "VISIBLE"}, actor: 1},
+		{name: "its own ping fails under its own stuck release", tell: func(s *tale) {
+			s.up(0, 1).ping(90, 0).link(91, 0, core.LinkCut).reap(240, 0, 1).closing(240, 0, 1).claim(242, 0, core.ReleaseStuck, 1, 1)
+			s.link(245, 0, core.LinkHealed).does(250, 0, core.PingSent).fails(260, 0, core.PingFailed)
+		}, change: func(s *Setup) { s.FaultsOver = 0 }},
 		{name: "another's reap goes on", tell: func(s *tale) {
 			hang(s).ping(250, 1).process(251, 1, core.ProcessKilled).reap(390, 1, 2).release(390, 391, 1, 2)
 		}},
@@ -426,6 +457,19 @@ func TestOnce(t *testing.T) {
 		{name: "a share returned twice", tell: func(s *tale) {
 			s.up(0, 1).up(1, 2).reap(3700, 0, 1).release(3700, 3701, 0, 1).giveBack(3701, 0, 1, core.ServerDriven).serve(3702, 0, 3)
 		}, breaks: []string{"ONCE"}},
+		{name: "a share returned twice takes another holder's", tell: func(s *tale) {
+			share := func(t float64, n int, kind core.RecordKind, holders uint64) {
+				s.server(t, core.Record{Kind: kind, Instance: id(n), Incarnation: core.Incarnation(n + 1), Context: core.ServerDriven, A: 5, B: holders})
+			}
+			for n := range 2 {
+				s.born(1, n).open(2, n, core.Incarnation(n+1)).insert(2, n, core.Incarnation(n+1))
+				share(2, n, core.LayoutAcquired, uint64(n+1))
+			}
+			s.does(9, 0, core.UnregisterSent).remove(10, 0, 1, core.ServerDriven, core.RemovedByClient)
+			s.closing(10, 0, 1).mapping(11, 0, 1, core.MappingClosed)
+			share(11, 0, core.LayoutReleased, 1)
+			share(12, 0, core.LayoutReleased, 0)
+		}, breaks: []string{"ONCE"}},
 		{name: "the server's count of holders is off", tell: func(s *tale) {
 			s.born(1, 0).open(2, 0, 1).insert(2, 0, 1)
 			s.server(2, core.Record{Kind: core.LayoutAcquired, Instance: id(0), Incarnation: 1, Context: core.ServerDriven, A: 5, B: 2})
@@ -461,6 +505,14 @@ func TestQuiet(t *testing.T) {
 			s.born(1, 0).does(9, 0, core.RegisterSent).does(9.1, 0, core.UnregisterSent).serve(9.2, 0, 1)
 			s.server(9.3, core.Record{Kind: core.UnregisterCame, Instance: id(0), Context: core.ServerDriven})
 			s.remove(9.3, 0, 1, core.ServerDriven, core.RemovedByClient).release(9.3, 9.4, 0, 1)
+		}},
+		{name: "a late unregister for a worker that died without one, and a late register (B8, B10)", tell: func(s *tale) {
+			s.up(0, 1).process(9, 0, core.ProcessKilled)
+			s.server(10, core.Record{Kind: core.UnregisterCame, Instance: id(0), Context: core.ServerDriven})
+			s.remove(10, 0, 1, core.ServerDriven, core.RemovedByClient).release(10, 11, 0, 1).serve(12, 0, 2)
+		}, end: 100},
+		{name: "a new process of the same number, its end not recorded", tell: func(s *tale) {
+			gone(s).bornAs(12, 0, id(0)).serve(13, 0, 2)
 		}},
 		{name: "the unregister removes nothing", tell: func(s *tale) { s.up(0, 1).unregister(10, 0) }, breaks: []string{"QUIET"}},
 		{name: "a new process with the old id (A8)", tell: func(s *tale) {
