@@ -466,9 +466,10 @@ func TestOnce(t *testing.T) {
 				share(2, n, core.LayoutAcquired, uint64(n+1))
 			}
 			s.does(9, 0, core.UnregisterSent).remove(10, 0, 1, core.ServerDriven, core.RemovedByClient)
-			s.closing(10, 0, 1).mapping(11, 0, 1, core.MappingClosed)
+			s.closing(10, 0, 1)
 			share(11, 0, core.LayoutReleased, 1)
 			share(12, 0, core.LayoutReleased, 0)
+			s.mapping(13, 0, 1, core.MappingClosed)
 		}, breaks: []string{"ONCE"}},
 		{name: "the server's count of holders is off", tell: func(s *tale) {
 			s.born(1, 0).open(2, 0, 1).insert(2, 0, 1)
