@@ -16,6 +16,7 @@ const progressEvery = 100 * time.Millisecond
 // terminal. It may be used from many goroutines.
 type Progress struct {
 	mu     sync.Mutex
+	lasts  time.Duration // where the time is the bound; 0 where the work is
 	w      io.Writer
 	width  int
 	now    func() time.Time
@@ -38,6 +39,13 @@ func newProgress(w io.Writer, width int, now func() time.Time) *Progress {
 	return &Progress{w: w, width: width, now: now, began: now()}
 }
 
+// Lasts says that the work goes on for a time, not to an amount.
+func (p *Progress) Lasts(d time.Duration) {
+	if p != nil {
+		p.lasts = d
+	}
+}
+
 // Update says how far the work is. What is the thing under way; total 0 is an
 // unknown amount of work.
 func (p *Progress) Update(what string, done, total int) {
@@ -51,10 +59,10 @@ func (p *Progress) Update(what string, done, total int) {
 		return
 	}
 	p.drawn, p.shown = now, true
-	fmt.Fprintf(p.w, "\r\x1b[K%s", shorten(progressLine(what, done, total, now.Sub(p.began)), p.width-1))
+	fmt.Fprintf(p.w, "\r\x1b[K%s", shorten(progressLine(what, done, total, now.Sub(p.began), p.lasts), p.width-1))
 }
 
-func progressLine(what string, done, total int, passed time.Duration) string {
+func progressLine(what string, done, total int, passed, lasts time.Duration) string {
 	line := grouped(uint64(done))
 	if total > 0 {
 		line = fmt.Sprintf("%3d%%  %s of %s", 100*done/total, line, grouped(uint64(total)))
@@ -66,6 +74,9 @@ func progressLine(what string, done, total int, passed time.Duration) string {
 		if left := total - done; left > 0 {
 			line += fmt.Sprintf(", %s left", clock(time.Duration(float64(left)/perSecond*float64(time.Second))))
 		}
+	}
+	if lasts > 0 {
+		line += fmt.Sprintf(", %s left", clock(max(0, lasts-passed)))
 	}
 	if what != "" {
 		line += "  " + what

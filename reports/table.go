@@ -52,6 +52,7 @@ func fullGrid(s *Suite, width int, on ink) *grid {
 		right: []bool{4: true, 5: true, 6: true, 7: true},
 		give:  []int{3, 1},
 		floor: []int{14, nameFloor},
+		tight: width < storyWidth,
 	}
 	story := width == 0 || width >= storyWidth
 	for i := range s.Scenarios {
@@ -84,6 +85,7 @@ func narrowGrid(s *Suite, on ink) *grid {
 		right: []bool{3: true, 4: true, 5: true, 6: true},
 		give:  []int{0, 2},
 		floor: []int{2 * nameFloor, 14},
+		tight: true,
 	}
 	for i := range s.Scenarios {
 		sc := &s.Scenarios[i]
@@ -164,6 +166,8 @@ type grid struct {
 	right  []bool // right-aligned columns: numbers
 	give   []int  // columns that may shrink, the first to shrink first
 	floor  []int  // how far each of them may
+	tight  bool   // its columns may stand one apart
+	wrapAt int    // the column whose cells are wrapped instead of cut, plus one; 0 is none
 	styles []func(column int, text string) string
 }
 
@@ -173,7 +177,7 @@ func (g *grid) write(b *bytes.Buffer, width int, on ink) {
 	widths := g.widths()
 	if width > 0 {
 		over := func() int { return total(widths, gap) - width }
-		if over() > 0 && len(g.head) > 6 {
+		if over() > 0 && g.tight {
 			gap = 1
 		}
 		for i, column := range g.give {
@@ -220,6 +224,10 @@ func (g *grid) write(b *bytes.Buffer, width int, on ink) {
 	for r, row := range g.rows {
 		cells := make([]string, len(row))
 		for i, c := range row {
+			if i+1 == g.wrapAt {
+				cells[i] = strings.Join(wrap(c, widths[i]), "\n")
+				continue
+			}
 			cells[i] = shorten(c, widths[i])
 			if r < len(g.styles) && g.styles[r] != nil {
 				cells[i] = g.styles[r](i, cells[i])

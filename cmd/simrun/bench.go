@@ -23,8 +23,9 @@ func newBench(s *streams, common *commonFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure the speed of the simulator on this machine",
-		Long: `Measure the simulator on this machine, with everything that a run of the suite pays
-for: every message encoded and decoded, every event hashed, every monitor watching.
+		Long: `Measure the simulator on this machine, with everything that a run of the suite
+pays for: every message encoded and decoded, every event hashed, every monitor
+watching.
 
 The standard world has 16 workers that ping each 10 s and store or retrieve each
 30 s; it is run for a day of virtual time. The small world has four workers and

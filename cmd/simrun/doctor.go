@@ -26,7 +26,8 @@ func newDoctor(s *streams, common *commonFlags) *cobra.Command {
 		Short: "Prove determinism on this machine, or show the first difference",
 		Long: `Run the same decisions again - in this process, in another process, with one
 processor, with a collector that never rests, one run at a time and two - and
-compare the hash of every run. The first difference is named, down to the record.
+compare the hash of every run. The first difference is named, down to the
+record.
 
 Exit code: 0 all equal; 12 a difference.`,
 		Example: `  simrun doctor                 every scenario
@@ -129,7 +130,7 @@ func (d *doctor) run(w human, progress *reports.Progress) error {
 		return err
 	}
 	if found == nil {
-		fmt.Fprintf(w, "\nDeterministic here: %d scenarios, seeds %s, design %s, %d checks in %.1fs.\n", len(d.list), d.seeds, d.design, len(checks), time.Since(began).Seconds())
+		fmt.Fprintf(w, "\nDeterministic here: %d of %d runs are the same (seeds %s, design %s, %d checks in %.1fs).\n", len(d.ours), len(d.ours), d.seeds, d.design, len(checks), time.Since(began).Seconds())
 		return nil
 	}
 	fmt.Fprintf(w, "\nNONDETERMINISM  %s %s, design %s, seed %d\n", found.line.scenario.ID, found.line.scenario.Name, d.design, found.line.seed)

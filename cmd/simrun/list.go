@@ -55,7 +55,7 @@ func list(w human, topics []string) error {
 			}
 			fmt.Fprintln(w, strings.ToUpper(topic[:1])+topic[1:]+"\n")
 		}
-		l, err := listing(topic)
+		l, err := listing(topic, w.Width)
 		if err != nil {
 			return err
 		}
@@ -66,25 +66,10 @@ func list(w human, topics []string) error {
 	return nil
 }
 
-func listing(topic string) (*reports.Listing, error) {
+func listing(topic string, width int) (*reports.Listing, error) {
 	switch topic {
 	case "scenarios":
-		l := &reports.Listing{Head: []string{"ID", "NAME", "BREAKS UNDER DOCUMENT", "WHAT HAPPENS"}}
-		all, err := scenarios.All()
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range all {
-			expected := run.Expected(s, "document")
-			switch {
-			case s.World:
-				expected = "(a world to measure)"
-			case expected == string(reports.Pass):
-				expected = "-"
-			}
-			l.Rows = append(l.Rows, []string{s.ID, s.Name, strings.TrimPrefix(expected, "breaks "), s.Title})
-		}
-		return l, nil
+		return scenarioListing(width)
 	case "faults":
 		l := &reports.Listing{Head: []string{"FAULT", "STRIKES", "PARAMETERS", "WHAT IT IS"}}
 		for _, name := range faults.Names() {
@@ -107,6 +92,49 @@ func listing(topic string) (*reports.Listing, error) {
 	for _, name := range core.ProtectionNames() {
 		hole, scenario, _ := core.DescribeProtection(name)
 		l.Rows = append(l.Rows, []string{name, scenario, hole})
+	}
+	return l, nil
+}
+
+// narrowList is the width below which a scenario has one column for what it is
+// called and what it breaks is said without particulars.
+const narrowList = 140
+
+func scenarioListing(width int) (*reports.Listing, error) {
+	all, err := scenarios.All()
+	if err != nil {
+		return nil, err
+	}
+	narrow := width > 0 && width < narrowList
+	l := &reports.Listing{Head: []string{"ID", "NAME", "BREAKS UNDER DOCUMENT", "WHAT HAPPENS"}}
+	if narrow {
+		l.Head = []string{"SCENARIO", "BREAKS", "WHAT HAPPENS"}
+	}
+	for _, s := range all {
+		breaks := strings.TrimPrefix(run.Expected(s, "document"), "breaks ")
+		if narrow && breaks != string(reports.Pass) {
+			var short []string
+			for i := range s.Breaks {
+				if s.Breaks[i].Design == "document" {
+					short = append(short, s.Breaks[i].Invariant)
+				}
+			}
+			breaks = strings.Join(short, ", ")
+		}
+		switch {
+		case s.World:
+			breaks = "(measured)"
+		case breaks == string(reports.Pass):
+			breaks = "-"
+		}
+		switch {
+		case !narrow:
+			l.Rows = append(l.Rows, []string{s.ID, s.Name, breaks, s.Title})
+		case strings.Contains(s.ID, "/"):
+			l.Rows = append(l.Rows, []string{s.ID, breaks, s.Title})
+		default:
+			l.Rows = append(l.Rows, []string{s.ID + " " + s.Name, breaks, s.Title})
+		}
 	}
 	return l, nil
 }

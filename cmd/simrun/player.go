@@ -27,14 +27,19 @@ func (p *player) hash(s selected, seed uint64, o sim.Observer) core.Digest {
 	return p.inner.Play(s.Scenario, seed, o).Hash
 }
 
+// examples is how many violations of a kind are kept per scenario: each costs
+// a run more, for its token.
+const examples = 4
+
 // play runs the request and turns what came out into a report.
 func (r *request) play(ctx context.Context, f *runFlags, progress *reports.Progress) (*reports.Suite, error) {
 	began := time.Now()
+	progress.Lasts(r.lasts)
 	outcomes, err := run.Suite(ctx, plain(r.list), run.Options{
 		Design: r.design.preset, Protections: r.design.protections,
 		From: r.seeds.First, Count: r.seeds.Count, For: r.lasts,
 		Jobs: r.jobs, FailFast: f.failFast,
-		Partial: r.single,
+		Partial: r.single, Keep: examples,
 		Progress: func(p run.Progress) {
 			what := p.Scenario
 			if p.Failed > 0 {
@@ -103,9 +108,15 @@ func rowOf(s selected, o *run.Outcome, tokens *player, first uint64, example boo
 	if o.Runs > 0 && example {
 		row.Replay = replayCommand(token(first))
 	}
+	shown := map[string]bool{}
 	for _, v := range o.Violations {
 		of := violationOf(&v)
-		if o.Runs > 0 {
+		if v.Declared && shown[v.Invariant] {
+			continue // one example is enough of what is expected
+		}
+		shown[v.Invariant] = shown[v.Invariant] || v.Declared
+		// What no run showed is nobody's run in particular.
+		if o.Runs > 0 && !(v.Verdict == run.Missed && v.At == 0) {
 			of.Token = token(v.Seed)
 			of.Replay = replayCommand(of.Token)
 		}

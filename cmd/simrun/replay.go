@@ -15,12 +15,14 @@ func newReplay(s *streams, common *commonFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay TOKEN [FILE]",
 		Short: "Replay one run and print its story",
-		Long: `Replay the one run that a token names, and print what happened in it: who did what
-when, what broke, and the verdict. Everyday things are counted; -v tells them all.
+		Long: `Replay the one run that a token names, and print what happened in it: who did
+what when, what broke, and the verdict. Everyday things are counted; -v tells
+every record.
 
-A token of a scenario from a file holds the file's path as it was given then; give
-FILE where it lies elsewhere now. The exit code is that of the run's verdict; a run
-that does no longer hash to what the token says is told so.`,
+The token of a scenario from a file holds the file's path as it was given then;
+give FILE where it lies elsewhere now. The exit code is that of the run's
+verdict. Where the run is no longer the one that the token names, replay says
+whether the scenario or the code has changed.`,
 		Example: `  simrun replay v1.A8/pid.0.document.3fa29b3e77a1c4d5
   simrun replay TOKEN my-story.yaml
   simrun replay TOKEN -v | less`,

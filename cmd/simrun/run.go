@@ -36,12 +36,13 @@ func newRun(s *streams, common *commonFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [NAME|FILE|DIR]...",
 		Short: "Run scenarios, each over many seeds; without arguments the whole suite",
-		Long: `Run scenarios in the simulated world, each over many seeds. A scenario is named by
-its id (A1), its name, or a path to a file or a folder of files of your own. Every
-run is judged by twelve invariants and by what the scenario expects.
+		Long: `Run scenarios in the simulated world, each over many seeds. A scenario is named
+by its id (A1), its name, or a path to a file or a folder of files of your own.
+Every run is judged by twelve invariants and by what the scenario expects.
 
 Where a scenario declares that a design breaks an invariant, the run checks that
-the break comes, and that nothing else breaks: it then passes as an expected break.
+the break comes and that nothing else breaks: it then passes as an expected
+break.
 
 Exit code: 0 all passed; 1 the call was wrong; 10 a safety invariant broke;
 11 a liveness invariant broke; 12 the same decisions did not give the same run;
