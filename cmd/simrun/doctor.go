@@ -259,14 +259,30 @@ func (d *doctor) otherRecords(setting string, line hashLine) (io.Reader, func(),
 	}, nil
 }
 
+// explainTries is how often the two runs are compared again until they differ:
+// an order of a map, say, comes out the same every few times.
+const explainTries = 20
+
 // explain names the first record that differs.
 func (d *doctor) explain(w io.Writer, found *difference) error {
 	if found.trace == nil {
 		return nil
 	}
+	for range explainTries {
+		told, err := d.compare(w, found)
+		if told || err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(w, "  records    equal in %d more tries: the difference comes and goes, or lies in the order of events that leave no record\n", explainTries)
+	return nil
+}
+
+// compare tells the first record that differs and reports whether one does.
+func (d *doctor) compare(w io.Writer, found *difference) (told bool, err error) {
 	other, done, err := found.trace()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer done()
 	ours := bufio.NewScanner(bytes.NewReader(d.records(d.player, found.line)))
@@ -274,12 +290,11 @@ func (d *doctor) explain(w io.Writer, found *difference) error {
 	for n := 1; ; n++ {
 		more, moreTheirs := ours.Scan(), theirs.Scan()
 		if !more && !moreTheirs {
-			fmt.Fprintln(w, "  records    equal this time: the difference comes and goes, or lies in the order of events that left no record")
-			return nil
+			return false, nil
 		}
 		if ours.Text() != theirs.Text() || more != moreTheirs {
 			fmt.Fprintf(w, "  record     %d is the first that differs\n  here       %s\n  there      %s\n", n, orNone(more, ours.Text()), orNone(moreTheirs, theirs.Text()))
-			return nil
+			return true, nil
 		}
 	}
 }
