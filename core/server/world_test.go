@@ -28,6 +28,7 @@ type world struct {
 	decoder wire.Decoder
 	// holdX leaves operations pending for the test to end.
 	holdOpens, holdCloses, holdCopies bool
+	spy                               func(core.Time, *core.Input) // sees every input first
 }
 
 type reply struct {
@@ -51,6 +52,9 @@ func newWorld(t testing.TB, cfg core.ServerConfig) *world {
 
 // feed gives the server one input and carries out what it asked for.
 func (w *world) feed(in core.Input) {
+	if w.spy != nil {
+		w.spy(w.now, &in)
+	}
 	w.out.Reset()
 	w.s.Step(w.now, &in, &w.out)
 	var ended []core.Input

@@ -1,0 +1,66 @@
+package server
+
+import "vigil/core"
+
+// Views for a shell that holds bytes and serves pages: where a slot's bytes
+// lie, and the contexts a page at a time, so that asking a server with 100,000
+// instances holds its owner for microseconds and not for the whole list.
+
+// ContextsPage visits at most limit contexts of a kind from place cursor on
+// (0 is the first) and returns the cursor of the next page, -1 at the end.
+// Places do not move: what is there through all the pages is seen once.
+func (s *Server) ContextsPage(kind core.ContextKind, cursor, limit int, visit func(ContextView)) int {
+	if cursor < 0 {
+		return -1
+	}
+	switch kind {
+	case core.ServerDriven:
+		return s.page(kind, &s.contexts, cursor, limit, visit)
+	case core.EngineDriven:
+		return s.page(kind, &s.engines, cursor, limit, visit)
+	case core.RopeState:
+		pos := cursor
+		for ; pos < int(s.ropes.count) && limit > 0; pos++ {
+			if s.ropes.find(uint64(s.ropes.entries[pos].instance)) == int32(pos) {
+				visit(s.ropeView(int32(pos)))
+				limit--
+			}
+		}
+		return nextPage(pos, int(s.ropes.count))
+	}
+	return -1
+}
+
+func (s *Server) page(kind core.ContextKind, r *registry[entry], pos, limit int, visit func(ContextView)) int {
+	for ; pos < int(r.count) && limit > 0; pos++ {
+		e := &r.entries[pos]
+		if r.find(uint64(e.instance)) == int32(pos) { // else the place is free
+			visit(s.view(kind, e))
+			limit--
+		}
+	}
+	return nextPage(pos, int(r.count))
+}
+
+func nextPage(pos, count int) int {
+	if pos >= count {
+		return -1
+	}
+	return pos
+}
+
+// SlotView is what a shell must know to hold a slot's bytes.
+type SlotView struct {
+	Bytes  uint64
+	Pooled bool   // they lie in the shared pool, at Offset
+	Offset uint64 // Pooled
+}
+
+// Slot returns a slot that is reserved or ready; ok is false for any other.
+func (s *Server) Slot(slot core.Slot) (v SlotView, ok bool) {
+	if uint64(slot) >= uint64(len(s.store.chunks)) {
+		return SlotView{}, false
+	}
+	c := &s.store.chunks[slot]
+	return SlotView{c.bytes, c.pooled, c.offset}, c.state != chunkFree
+}
