@@ -51,13 +51,18 @@ func BugReport(sc *Scenario, design string) string {
 
 func failure(b *bytes.Buffer, sc *Scenario, design string, width int, on ink) {
 	fmt.Fprintf(b, "%s  %s, design %s\n", on.verdict(sc.Verdict, strings.ToUpper(string(sc.Verdict))), on.paint(bold, sc.title()), design)
-	field(b, "verdict", string(sc.Verdict)+": "+sc.Verdict.words(), width)
 	v := sc.worst()
 	if v == nil {
+		field(b, "verdict", string(sc.Verdict)+": "+sc.Verdict.words(), width)
 		field(b, "expected", sc.Expected, width)
 		return
 	}
-	if v.Invariant != "" {
+	// What a scenario expects beside the invariants is reported like one.
+	if kind, own := strings.CutPrefix(v.Invariant, "expect "); own {
+		field(b, "verdict", string(sc.Verdict)+": what the scenario expects did not come", width)
+		field(b, "expects", kind, width)
+	} else {
+		field(b, "verdict", string(sc.Verdict)+": "+sc.Verdict.words(), width)
 		field(b, "invariant", v.Invariant, width)
 	}
 	if v.Token != "" { // without one it is about all runs, not about one
