@@ -70,7 +70,17 @@ func (s *story) about(r *core.Record, worker int) bool {
 	case r.Actor == core.FirstWorker+core.Actor(worker):
 		return true
 	}
-	return r.Instance != 0 && r.Instance == s.world.identities[worker]
+	if r.Instance != 0 {
+		return r.Instance == s.world.identities[worker]
+	}
+	switch r.Kind { // the world's records that name a worker by its number
+	case core.ProcessStarted, core.ProcessKilled, core.ProcessExited, core.ProcessPaused, core.ProcessResumed,
+		core.LinkCut, core.LinkHealed:
+		return r.A == uint64(worker)+1
+	case core.ConnectionOpened, core.ConnectionClosed:
+		return r.B == uint64(worker)+1
+	}
+	return false
 }
 
 func (s *story) unfired(into []int) []int {
