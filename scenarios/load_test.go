@@ -214,8 +214,11 @@ func TestBuiltinFiles(t *testing.T) {
 	if _, err := Find("chrash"); err == nil || !strings.Contains(err.Error(), `did you mean "crash"?`) {
 		t.Errorf("a misspelt name gets %v", err)
 	}
-	if got, err := Find("a1", "crash", "A01-crash"); err != nil || len(got) != 1 || got[0].ID != "A1" {
-		t.Errorf("A1 by three names: %v, %v", got, err)
+	if got, err := Find("a18", "blend-state", "A18-blend-state"); err != nil || len(got) != 1 || got[0].ID != "A18" {
+		t.Errorf("A18 by three names: %v, %v", got, err)
+	}
+	if got, err := Find("A8/pid", "a8"); err != nil || len(got) != 2 || got[0].ID != "A8/pid" {
+		t.Errorf("A8 and its variants: %v, %v", got, err)
 	}
 }
 
