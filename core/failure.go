@@ -27,13 +27,25 @@ const (
 	FailStale                  // the work was meant for an earlier incarnation
 	FailUnknownVerdict         // the reply says no without a reason
 	FailWindow                 // a heartbeat interval does not fit the window
+	FailReleasing              // the instance's last mapping of the same memory is still in release
+	FailLost                   // the server's life that it was sent to is over
 	failureEnd                 // not a failure
 )
 
 var failureNames = [failureEnd]string{
 	"none", "payload-count", "undecodable", "unknown-type", "unsupported", "short-message", "too-large",
 	"not-registered", "queue-full", "no-space", "open-failed", "close-failed", "copy-failed", "out-of-memory",
-	"deadline", "unhealthy", "stopping", "bad-blocks", "stale", "refused", "window",
+	"deadline", "unhealthy", "stopping", "bad-blocks", "stale", "refused", "window", "releasing", "lost",
+}
+
+// FailureNamed returns the failure of that name; false where there is none.
+func FailureNamed(name string) (Failure, bool) {
+	for f, n := range failureNames {
+		if n == name {
+			return Failure(f), true
+		}
+	}
+	return NoFailure, false
 }
 
 // String is the failure's name in reports and metrics.
