@@ -93,7 +93,6 @@ func (e *expression) sum(depth int) quantity {
 	total := e.product(depth)
 	for e.err == "" {
 		e.space()
-		start := e.at
 		sign := int64(0)
 		switch {
 		case e.take("+"):
@@ -105,7 +104,7 @@ func (e *expression) sum(depth int) quantity {
 			return total
 		}
 		e.space()
-		start = e.at
+		start := e.at
 		next := e.product(depth)
 		if e.err == "" && next.time != total.time {
 			e.fail(start, "a number and a time cannot be added; give the number a unit (%s)", strings.Join(unitNames(), ", "))
