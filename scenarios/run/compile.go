@@ -38,12 +38,14 @@ func SetupOf(plan *sim.Plan) monitor.Setup {
 		Reap: plan.Server.Reap, Grace: plan.Server.Grace, Scan: plan.Server.Scan(),
 		Protections:  plan.Server.Protections,
 		ServerLegacy: plan.Server.Legacy,
-		OpenBound:    highOr(plan.OpenTime, openHigh),
-		ReleaseBound: highOr(plan.CloseTime, closeHigh),
-		CopyBound:    highOr(plan.CopyTime, copyHigh),
-		NetworkBound: highOr(plan.Latency, latencyHigh),
-		FaultsOver:   plan.FaultsOver,
-		Until:        plan.Until,
+		// A heartbeat from the registration on is what keeps an idle worker (A3).
+		IdleNeverReaped: plan.Server.Protections.EagerHeartbeat,
+		OpenBound:       highOr(plan.OpenTime, openHigh),
+		ReleaseBound:    highOr(plan.CloseTime, closeHigh),
+		CopyBound:       highOr(plan.CopyTime, copyHigh),
+		NetworkBound:    highOr(plan.Latency, latencyHigh),
+		FaultsOver:      plan.FaultsOver,
+		Until:           plan.Until,
 	}
 	for i := range plan.Workers {
 		w := &plan.Workers[i]
