@@ -17,8 +17,10 @@ const (
 	DefaultChunkTokens = 256
 	DefaultL1Bytes     = 1 << 30
 	DefaultPoolName    = "/vigil_pool"
-	ScansPerWindow     = 4               // a scan every window/4, after the last one ended
-	JoinBound          = 5 * time.Second // how long a shutdown waits for a thread to end
+	ScansPerWindow     = 4                // a scan every window/4, after the last one ended
+	JoinBound          = 5 * time.Second  // how long a shutdown waits for a thread to end
+	ReleaseBound       = 30 * time.Second // a release that takes longer is parked and shown (B2)
+	LookAgain          = time.Second      // between a reaper's look and its decision (B3)
 )
 
 // The bounds that outside input meets. Each is a named limit with a stated
@@ -30,6 +32,7 @@ const (
 	MaxSessions    = 65536   // look-up sessions open at once; the oldest ends first
 	MaxLanes       = 1024    // affinity lanes
 	MaxSlots       = 4096    // NORMAL slots
+	MaxOpens       = 8       // registers whose memory is opened at the same time; more wait
 	MaxPending     = 65536   // requests one worker may have in flight
 	MaxExports     = 4096    // tensors in one registration
 	MaxGroups      = 256     // engine groups in one registration

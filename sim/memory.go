@@ -55,16 +55,15 @@ const (
 
 // operation is a memory operation under way.
 type operation struct {
-	op       core.Op
-	gen      uint32
-	kind     operationKind
-	mapping  int32
-	failure  core.Failure
-	in       bool // copy: into the worker's memory
-	hung     bool
-	instance core.InstanceID
-	chunks   []core.ChunkCopy
-	blocks   []uint32
+	op      core.Op
+	gen     uint32
+	kind    operationKind
+	mapping int32
+	failure core.Failure
+	in      bool // copy: into the worker's memory
+	hung    bool
+	chunks  []core.ChunkCopy
+	blocks  []uint32
 }
 
 // trouble is a fault on one kind of memory operation.

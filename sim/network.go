@@ -33,14 +33,13 @@ type lane struct {
 
 // link is a worker's socket: at most one connection to the server at a time.
 type link struct {
-	peer      core.Peer // of the connection; 0 while there is none
-	epoch     uint64    // counts the attempts to connect
-	up, down  lane      // towards the server, towards the worker
-	waiting   []int32   // messages for a server that is away, in order
-	broken    bool      // a cut that resets: no connection can be made
-	delay     faults.Span
-	connects  uint64 // how many connections it had
-	mayRepeat bool   // its last connection was reset, so what was in flight may come twice
+	peer     core.Peer // of the connection; 0 while there is none
+	epoch    uint64    // counts the attempts to connect
+	up, down lane      // towards the server, towards the worker
+	waiting  []int32   // messages for a server that is away, in order
+	broken   bool      // a cut that resets: no connection can be made
+	delay    faults.Span
+	connects uint64 // how many connections it had
 }
 
 // network is every worker's socket, and the messages under way.

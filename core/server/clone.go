@@ -26,15 +26,22 @@ func (s *Server) Clone() *Server {
 	}
 
 	c.lanes = copied(s.lanes)
-	queues := make([]*queue, 0, 2+len(s.lanes))
-	queues = append(queues, &s.inbox, &s.normal)
+	queues := make([]*queue, 0, 4+len(s.lanes))
+	queues = append(queues, &s.inbox, &s.normal, &s.parked, &s.turn)
 	for i := range s.lanes {
 		queues = append(queues, &s.lanes[i].waiting)
 	}
 	c.mail = s.mail.clone(queues...)
 	c.jobs = s.jobs.clone()
 
-	c.main.uid, c.main.raw = copied(s.main.uid), copied(s.main.raw)
+	c.enrolments = s.enrolments.clone()
+	for pos := c.enrolments.first(); pos >= 0; pos = c.enrolments.after(pos) {
+		c.enrolments.entries[pos].reply = s.enrolments.entries[pos].reply.clone()
+	}
+	c.releases = s.releases.clone()
+	for pos := c.releases.first(); pos >= 0; pos = c.releases.after(pos) {
+		c.releases.entries[pos].reply = s.releases.entries[pos].reply.clone()
+	}
 	c.reaper.ids = copied(s.reaper.ids)
 	c.reaper.batch = copied(s.reaper.batch)
 	for i := range c.reaper.batch {
@@ -84,6 +91,7 @@ func (f *folder) registry(r *registry[entry]) {
 func (f *folder) entry(e *entry) {
 	f.d.Uint(uint64(e.instance))
 	f.d.Bool(e.latched)
+	f.d.Bool(e.transferred)
 	f.d.Since(f.now, e.lastSeen)
 	f.d.Uint(e.bytes)
 	if e.about != nil {
@@ -183,6 +191,8 @@ func (f *folder) waiting() {
 	s := f.s
 	f.queue(&s.inbox)
 	f.queue(&s.normal)
+	f.queue(&s.parked)
+	f.queue(&s.turn)
 	f.d.Uint(uint64(s.normalBusy))
 	for i := range s.lanes {
 		f.d.Bool(s.lanes[i].busy)
@@ -202,6 +212,9 @@ func (f *folder) waiting() {
 			f.d.Uint(uint64(j.instance))
 			f.d.Bool(j.store)
 			f.d.Bool(s.current(j.instance, j.incarnation))
+			if s.cfg.Protections.TransferKeepsAlive {
+				f.d.Since(f.now, j.began)
+			}
 			f.d.Bytes(j.event)
 			f.slots(j.slots)
 			sum += uint64(f.d)
@@ -248,19 +261,40 @@ func (f *folder) queue(q *queue) {
 	}
 }
 
+func (f *folder) replyTo(t *replyTo) {
+	f.d.Uint(uint64(t.peer))
+	f.d.Uint(uint64(t.kind))
+}
+
 // phases folds what the main loop, the reaper and the shutdown are at.
 func (f *folder) phases() {
 	s := f.s
-	f.d.Uint(uint64(s.main.state))
-	if s.main.state != mainIdle {
-		f.entry(&s.main.entry)
-		f.d.Uint(uint64(s.main.peer))
-		f.d.Uint(uint64(s.main.kind))
+	f.d.Bool(s.main.held)
+	for pos := s.enrolments.first(); pos >= 0; pos = s.enrolments.after(pos) {
+		n := &s.enrolments.entries[pos]
+		f.entry(&n.entry)
+		f.d.Since(f.now, n.since)
+		f.d.Since(f.now, n.arrived)
+		f.d.Bool(n.held)
+		f.d.Bool(n.inserting)
+		f.d.Bool(n.takenBack)
+		f.replyTo(&n.reply)
+	}
+	f.d.Uint(uint64(s.releases.live()))
+	for pos := s.releases.first(); pos >= 0; pos = s.releases.after(pos) {
+		r := &s.releases.entries[pos]
+		f.entry(&r.entry)
+		f.d.Uint(uint64(r.state)<<8 | uint64(r.by))
+		f.d.Bool(r.held)
+		f.d.Bool(r.stuck)
+		f.d.Since(f.now, r.since)
+		f.replyTo(&r.reply)
 	}
 	r := &s.reaper
 	f.d.Uint(uint64(r.state)<<32 | uint64(r.target))
-	if r.state == reaperIdle {
+	if r.state == reaperIdle || r.state == reaperLooking {
 		f.d.Since(f.now, r.due)
+		f.d.Uint(uint64(r.looks))
 	}
 	f.d.Uint(uint64(len(r.batch)) - uint64(r.at))
 	for i := int(r.at); i < len(r.batch); i++ {
@@ -275,9 +309,6 @@ func (f *folder) phases() {
 	f.d.Uint(uint64(s.stop.stage))
 	if s.stop.stage == stopWaiting || s.stop.stage == stopClosing {
 		f.d.Since(f.now, s.stop.due)
-		if s.stop.open {
-			f.entry(&s.stop.entry)
-		}
 	}
 	f.d.Uint(uint64(s.lost.contexts))
 	f.d.Uint(s.lost.bytes)

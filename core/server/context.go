@@ -18,6 +18,7 @@ type entry struct {
 	lastSeen    core.Time
 	about       *registration
 	latched     bool // has pinged: the shorter window counts
+	transferred bool // has stored or retrieved
 }
 
 // registration is what an instance said of itself. It never changes once it is

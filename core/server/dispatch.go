@@ -39,7 +39,7 @@ func (s *Server) arrive(now core.Time, in *core.Input, out *core.Effects) {
 	case s.cfg.Protections.StampOnArrival && r.Type == wire.Ping && r.Failure == core.NoFailure:
 		s.touch(out, &m, m.arrived, false) // before any queue can hold it up (B11)
 	}
-	if s.main.state != mainIdle {
+	if s.main.held {
 		s.enqueue(out, &s.inbox, &m)
 		return
 	}
@@ -216,7 +216,7 @@ func (s *Server) laneOf(peer core.Peer) int32 {
 // queue, until nothing that waits can run. It ends, for every turn takes a
 // letter out or stops.
 func (s *Server) settle(now core.Time, out *core.Effects) {
-	for s.main.state == mainIdle && s.inbox.length > 0 {
+	for !s.main.held && s.inbox.length > 0 {
 		m := s.mail.open(s.inbox.pop(&s.mail))
 		pos := m.letter
 		s.dispatch(now, &m, out)

@@ -15,10 +15,15 @@ import (
 func (s *Server) registerEngine(now core.Time, m *message, out *core.Effects) {
 	came(out, core.RegisterArrived, core.EngineDriven, m)
 	id := uint64(m.r.Instance)
+	about := describeEngineDriven(m.r, s.cfg.ChunkTokens)
 	if pos := s.engines.find(id); pos >= 0 {
-		s.refresh(now, core.EngineDriven, &s.engines.entries[pos], out)
-		s.answerPool(out, m)
-		return
+		if !s.cfg.Protections.ReplaceOtherMemory || s.engines.entries[pos].about.content == about.content {
+			s.refresh(now, core.EngineDriven, &s.engines.entries[pos], out)
+			s.answerPool(out, m)
+			return
+		}
+		e, half := s.popPair(out, pos, core.RemovedByReplace)
+		s.releaseEngine(out, &e, &half)
 	}
 	if s.engines.live() >= core.MaxInstances {
 		s.refuse(out, m, core.FailQueueFull)
@@ -26,7 +31,7 @@ func (s *Server) registerEngine(now core.Time, m *message, out *core.Effects) {
 	}
 	e := entry{
 		instance: m.r.Instance, incarnation: s.nextIncarnation(),
-		about: describeEngineDriven(m.r, s.cfg.ChunkTokens),
+		about: about,
 	}
 	s.insertPair(out, &e, now)
 	s.layouts.acquire(out, core.EngineDriven, &e)
@@ -87,7 +92,11 @@ func (s *Server) unregisterEngine(m *message, out *core.Effects) {
 // worker had half written becomes readable (PROTOCOL, section 4.3; B10).
 func (s *Server) releaseEngine(out *core.Effects, e *entry, half *strategy) {
 	for _, slot := range half.writes {
-		s.store.finish(out, slot)
+		if s.cfg.Protections.DropHalfWritten {
+			s.store.drop(out, slot)
+		} else {
+			s.store.finish(out, slot)
+		}
 	}
 	for _, slot := range half.reads {
 		s.store.unlock(out, slot)
@@ -106,6 +115,7 @@ func (s *Server) resolve(now core.Time, m *message, out *core.Effects) (*entry, 
 	}
 	e := &s.engines.entries[pos]
 	stamp(out, core.EngineDriven, e, now, core.StampTransfer)
+	e.transferred = true
 	return e, &s.strategies.entries[s.strategies.find(uint64(m.r.Instance))]
 }
 

@@ -27,6 +27,7 @@ type job struct {
 	op          core.Op
 	peer        core.Peer
 	deadline    core.Time
+	began       core.Time // transfer: when its handler began
 	instance    core.InstanceID
 	incarnation core.Incarnation
 	mapping     core.Mapping
@@ -49,7 +50,7 @@ func (s *Server) startJob(m *message, state jobState) (int32, *job) {
 	}
 	s.numbers++
 	j := &s.jobs.jobs[pos]
-	j.number, j.op, j.peer, j.deadline, j.state, j.kind = s.numbers, 0, m.peer, 0, state, m.r.Type
+	j.number, j.op, j.peer, j.deadline, j.began, j.state, j.kind = s.numbers, 0, m.peer, 0, 0, state, m.r.Type
 	j.instance, j.incarnation, j.mapping, j.chunks, j.lane, j.store = m.r.Instance, 0, 0, 0, -1, false
 	j.uid = append(j.uid[:0], m.r.UID...)
 	j.raw = append(j.raw[:0], m.r.RawType...)

@@ -25,6 +25,12 @@ const (
 	maxTP = 1 << 16
 	// maxChunkBytes bounds one chunk; a registration beyond it gets no transfer.
 	maxChunkBytes = 1 << 40
+	// maxParked bounds the registers that wait for something of their own
+	// instance; one beyond it is refused.
+	maxParked = 1024
+	// maxLooks bounds how often in a row a stalled server may put a reap off, so
+	// that the guard cannot hold the reaper shut for good.
+	maxLooks = 8
 	// keptBuffer is the largest buffer that a free place keeps for its next use.
 	keptBuffer = 64 << 10
 )

@@ -64,3 +64,18 @@ func (s *Server) Slot(slot core.Slot) (v SlotView, ok bool) {
 	c := &s.store.chunks[slot]
 	return SlotView{c.bytes, c.pooled, c.offset}, c.state != chunkFree
 }
+
+// Totals is how many contexts serve, and what is charged for them.
+type Totals struct {
+	ServerDriven, EngineDriven, Ropes int
+	MappedBytes                       uint64
+}
+
+// Totals counts the contexts that serve. It walks over the server-driven ones.
+func (s *Server) Totals() Totals {
+	t := Totals{ServerDriven: s.contexts.live(), EngineDriven: s.engines.live(), Ropes: s.ropes.live()}
+	for pos := s.contexts.first(); pos >= 0; pos = s.contexts.after(pos) {
+		t.MappedBytes += s.contexts.entries[pos].bytes
+	}
+	return t
+}

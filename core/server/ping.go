@@ -1,6 +1,9 @@
 package server
 
-import "vigil/core"
+import (
+	"vigil/core"
+	"vigil/core/wire"
+)
 
 // ping is PING: it refreshes and latches every entry of the id, in every
 // registry that tracks liveness, inserts nothing, and always answers true
@@ -12,8 +15,26 @@ func (s *Server) ping(now core.Time, m *message, out *core.Effects) {
 	} else {
 		s.touch(out, m, now, false)
 	}
-	s.blank().OK = true
+	r := s.blank()
+	r.OK = true
+	if !s.cfg.Legacy {
+		s.verdict(&r.Ping, m)
+	}
 	s.answer(out, m)
+}
+
+// verdict says what a ping's answer says beyond "true": whether the id is
+// registered, or about to be, and which life of the server this is. A client
+// that knows of neither reads it as true.
+func (s *Server) verdict(v *wire.PingVerdict, m *message) {
+	if s.cfg.Protections.RegistrationAwarePing && !m.r.NoInstance {
+		id := uint64(m.r.Instance)
+		v.Aware = true
+		v.Registered = s.contexts.find(id) >= 0 || s.engines.find(id) >= 0 || s.enrolments.find(id) >= 0
+	}
+	if s.cfg.Protections.BootToken {
+		v.Boot = s.boot
+	}
 }
 
 // touch is touch_instance on every liveness target. again: the ping was taken
@@ -24,20 +45,22 @@ func (s *Server) touch(out *core.Effects, m *message, at core.Time, again bool) 
 	}
 	id := uint64(m.r.Instance)
 	if pos := s.contexts.find(id); pos >= 0 {
-		touchEntry(out, core.ServerDriven, &s.contexts.entries[pos], at, again)
+		s.touchEntry(out, core.ServerDriven, &s.contexts.entries[pos], at, again)
 	}
 	if pos := s.engines.find(id); pos >= 0 {
-		touchEntry(out, core.EngineDriven, &s.engines.entries[pos], at, again)
+		s.touchEntry(out, core.EngineDriven, &s.engines.entries[pos], at, again)
 	}
 }
 
 // touchEntry refreshes and latches one entry. A stamp never moves back: where
-// the ping arrived before something fresher, it only latches.
-func touchEntry(out *core.Effects, kind core.ContextKind, e *entry, at core.Time, again bool) {
+// the ping arrived before something fresher, it only latches. With
+// latch-needs-traffic an entry that never transferred keeps the long window:
+// its worker may still be warming up, and stall in it.
+func (s *Server) touchEntry(out *core.Effects, kind core.ContextKind, e *entry, at core.Time, again bool) {
 	if at > e.lastSeen || at == e.lastSeen && !again {
 		stamp(out, kind, e, at, core.StampPing)
 	}
-	if !e.latched {
+	if !e.latched && (e.transferred || !s.cfg.Protections.LatchNeedsTraffic) {
 		e.latched = true
 		note(out, core.Latched, kind, e, 0, 0)
 	}

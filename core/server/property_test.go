@@ -234,7 +234,7 @@ func consistent(s *Server) error {
 		return fmt.Errorf("%d copies in %d lanes, %d waits in %d slots, %d jobs", busy, load.LanesBusy, waiting, s.normalBusy, s.jobs.live())
 	case queued != s.mail.live():
 		return fmt.Errorf("%d letters, %d queued", s.mail.live(), queued)
-	case s.inbox.length > 0 && s.main.state == mainIdle:
+	case s.inbox.length > 0 && !s.main.held:
 		return fmt.Errorf("%d messages wait for an idle loop", s.inbox.length)
 	case s.normal.length > 0 && s.normalBusy < s.cfg.NormalSlots:
 		return fmt.Errorf("%d messages wait for a pool that is free", s.normal.length)

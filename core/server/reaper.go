@@ -1,6 +1,10 @@
 package server
 
-import "vigil/core"
+import (
+	"time"
+
+	"vigil/core"
+)
 
 // The reaper as data (design document, section 5.3; PROTOCOL, section 4.2).
 // One cycle visits the targets in order. At each it collects what is stale and
@@ -16,6 +20,7 @@ const (
 	reaperCleaning             // begins the next entry's cleanup in a step of its own
 	reaperClosing              // waits for a close, however long that takes
 	reaperFanning              // fans out in a step of its own
+	reaperLooking              // has seen something stale and looks again before it decides
 )
 
 // The targets, in their order.
@@ -28,9 +33,8 @@ const (
 type reaper struct {
 	state  reaperState
 	target uint8
-	op     core.Op
-	due    core.Time // of the next scan, while idle
-	since  core.Time // when the close that it waits for began
+	due    core.Time // of the next scan while idle, of the second look while looking
+	looks  int8      // how often in a row a late look put the decision off
 	at     int32     // entry of the batch whose cleanup is next or under way
 	batch  []popped
 	ids    []core.InstanceID // reaped in this cycle; an id of two registries twice
@@ -53,8 +57,63 @@ func (s *Server) scan(now core.Time, out *core.Effects) {
 		return
 	}
 	out.Record(core.ScanBegan).A = uint64(s.TrackedInstances())
-	s.reaper.target, s.reaper.ids = 0, s.reaper.ids[:0]
+	s.reaper.target, s.reaper.ids, s.reaper.looks = 0, s.reaper.ids[:0], 0
+	if s.cfg.Protections.LookBeforeReap && s.anyStale(now) {
+		s.lookAgain(now, out)
+		return
+	}
 	s.visitTargets(now, out)
+}
+
+// lookAgain puts the decision off by a moment. After a stall of the server the
+// scan may well run before the pings that waited are read; by the second look
+// they are (B3).
+func (s *Server) lookAgain(now core.Time, out *core.Effects) {
+	s.reaper.due = now.Add(s.pause())
+	s.reaper.state = reaperLooking
+	out.Arm(core.TimerKey{Kind: core.TimerReaperStep}, s.reaper.due)
+}
+
+// pause is the time from a look to the decision.
+func (s *Server) pause() time.Duration { return min(core.LookAgain, s.cfg.Scan()/4) }
+
+// lookedAgain decides, unless this look is late itself: then the server stalled
+// once more, and once more there may be pings unread.
+func (s *Server) lookedAgain(now core.Time, out *core.Effects) {
+	if now.Sub(s.reaper.due) > s.pause() && s.reaper.looks < maxLooks {
+		s.reaper.looks++
+		s.lookAgain(now, out)
+		return
+	}
+	s.visitTargets(now, out)
+}
+
+// anyStale reports whether a scan would reap something now.
+func (s *Server) anyStale(now core.Time) bool {
+	for _, from := range [...]*registry[entry]{&s.contexts, &s.engines} {
+		for pos := from.first(); pos >= 0; pos = from.after(pos) {
+			if _, stale := s.stale(now, &from.entries[pos]); stale {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stale judges one entry: strictly more than the window, which is the reap
+// timeout once the entry has pinged, else the registration grace (design
+// document, section 5.1). With transfer-keeps-alive a copy under way keeps its
+// context alive, for as long as a client would wait for it.
+func (s *Server) stale(now core.Time, e *entry) (window time.Duration, stale bool) {
+	window = s.cfg.Grace
+	if e.latched {
+		window = s.cfg.Reap
+	}
+	stale = now.Sub(e.lastSeen) > window
+	if stale && s.cfg.Protections.TransferKeepsAlive && e.mapping != 0 {
+		stale = !s.copying(e.mapping, now.Add(-core.DefaultTimeout))
+	}
+	return window, stale
 }
 
 // reaperStep is the reaper's next step.
@@ -66,6 +125,8 @@ func (s *Server) reaperStep(now core.Time, out *core.Effects) {
 		s.cleanUp(now, out)
 	case reaperFanning:
 		s.fanOut(now, out)
+	case reaperLooking:
+		s.lookedAgain(now, out)
 	}
 }
 
@@ -91,25 +152,18 @@ func (s *Server) visitTargets(now core.Time, out *core.Effects) {
 			return
 		}
 	}
-	if len(r.ids) > 0 {
+	if len(r.ids) > 0 && !s.cfg.Protections.MirrorWithContext {
 		s.stepLater(now, reaperFanning, out)
 		return
 	}
 	s.endScan(now, out)
 }
 
-// collect pops everything stale of one registry. Stale is strictly more than
-// the window: that of the reap timeout once an entry has pinged, else that of
-// the registration grace (design document, section 5.1).
+// collect pops everything stale of one registry.
 func (s *Server) collect(now core.Time, kind core.ContextKind, from *registry[entry], out *core.Effects) {
 	for pos := from.first(); pos >= 0; {
-		e := &from.entries[pos]
 		next := from.after(pos)
-		window := s.cfg.Grace
-		if e.latched {
-			window = s.cfg.Reap
-		}
-		if now.Sub(e.lastSeen) > window {
+		if window, stale := s.stale(now, &from.entries[pos]); stale {
 			s.reap(kind, pos, uint64(window), out)
 		}
 		pos = next
@@ -122,13 +176,14 @@ func (s *Server) reap(kind core.ContextKind, pos int32, window uint64, out *core
 	r.batch = extended(r.batch)
 	p := &r.batch[len(r.batch)-1]
 	if kind == core.ServerDriven {
-		p.entry = s.contexts.entries[pos]
-		s.decide(kind, &p.entry, window, out)
-		s.contexts.remove(pos)
-		s.removed(out, kind, &p.entry, core.RemovedByReaper)
+		s.decide(kind, &s.contexts.entries[pos], window, out)
+		p.entry = s.popContext(out, pos, core.RemovedByReaper)
 	} else {
 		s.decide(kind, &s.engines.entries[pos], window, out)
 		e, half := s.popPair(out, pos, core.RemovedByReaper)
+		if s.cfg.Protections.MirrorWithContext {
+			s.dropMirror(out, e.instance, ropeByReaper)
+		}
 		p.entry = e
 		p.writes, p.reads = append(p.writes[:0], half.writes...), append(p.reads[:0], half.reads...)
 	}
@@ -148,11 +203,17 @@ func (s *Server) cleanUp(now core.Time, out *core.Effects) {
 	r := &s.reaper
 	p := &r.batch[r.at]
 	if r.target == targetServerDriven {
-		s.ops++
-		r.state, r.op, r.since = reaperClosing, core.Op(s.ops<<20), now
-		beginClose(out, &p.entry, r.op)
+		e := p.entry
+		independent := s.cfg.Protections.IndependentReleases
+		r.at++ // from here on the release has it
+		r.state = reaperClosing
+		s.beginRelease(now, &e, ByReaper, !independent, nil, out)
+		if independent {
+			s.cleanedUp(now, out)
+		}
 		return
 	}
+	r.at++
 	s.releaseEngine(out, &p.entry, &strategy{writes: p.writes, reads: p.reads})
 	s.cleanedUp(now, out)
 }
@@ -160,7 +221,7 @@ func (s *Server) cleanUp(now core.Time, out *core.Effects) {
 // cleanedUp goes on to the next entry of the batch or to the next target.
 func (s *Server) cleanedUp(now core.Time, out *core.Effects) {
 	r := &s.reaper
-	if r.at++; int(r.at) < len(r.batch) {
+	if int(r.at) < len(r.batch) {
 		s.stepLater(now, reaperCleaning, out)
 		return
 	}
@@ -173,10 +234,9 @@ func (s *Server) cleanedUp(now core.Time, out *core.Effects) {
 // that fails ends the cycle as an exception does: the rest of the batch is
 // released by nobody, no later target is visited, nothing is fanned out, and
 // the next scan comes as ever (PROTOCOL, section 4.2; B18).
-func (s *Server) reaperReleased(now core.Time, in *core.Input, out *core.Effects) {
+func (s *Server) reaperReleased(now core.Time, why core.Failure, out *core.Effects) {
 	r := &s.reaper
-	s.endClose(out, &r.batch[r.at].entry, in.Failure)
-	if in.Failure == core.NoFailure {
+	if why == core.NoFailure {
 		s.cleanedUp(now, out)
 		return
 	}
@@ -184,7 +244,7 @@ func (s *Server) reaperReleased(now core.Time, in *core.Input, out *core.Effects
 		s.lost.add(&r.batch[i].entry)
 	}
 	r.batch, r.at = r.batch[:0], 0
-	out.Record(core.ServerWarned).Failure = in.Failure
+	out.Record(core.ServerWarned).Failure = why
 	s.endScan(now, out)
 }
 
@@ -208,6 +268,9 @@ func (s *Server) endScan(now core.Time, out *core.Effects) {
 	r.state, r.ids = reaperIdle, r.ids[:0]
 	if s.stop.stage == stopNot {
 		r.due = now.Add(s.cfg.Scan())
+		if s.cfg.Protections.LookBeforeReap {
+			r.due = r.due.Add(-s.pause()) // so that a decision is never later than the document's
+		}
 		out.Arm(core.TimerKey{Kind: core.TimerScan}, r.due)
 	}
 }

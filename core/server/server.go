@@ -30,10 +30,16 @@ type Server struct {
 	freedLane  int32           // lane+1 whose handler ended in this step
 	jobs       jobs
 
-	main   mainLoop
-	reaper reaper
-	stop   shutdown
-	lost   held // popped by a cycle that a failed close ended: released by nobody
+	main       mainLoop
+	enrolments registry[enrolment] // registers whose memory is being opened, by instance
+	parked     queue               // registers that wait for something of their own instance
+	turn       queue               // registers that wait for a place among the enrolments
+	releases   registry[release]   // by mapping
+	reaper     reaper
+	stop       shutdown
+	lost       held // popped by a cycle that a failed close ended: released by nobody
+
+	boot uint64 // names this life of the server; 60 bits, not 0 once started
 
 	// Counters of names. They only ever grow, so no name is used twice.
 	incarnations core.Incarnation
@@ -71,6 +77,9 @@ func New(cfg core.ServerConfig) *Server {
 // Reset makes s a new server and keeps its buffers.
 func (s *Server) Reset(cfg core.ServerConfig) {
 	s.cfg = cfg
+	if cfg.Legacy {
+		s.cfg.Protections = core.Document() // a server of a time before them
+	}
 	s.contexts.reset()
 	s.engines.reset()
 	s.strategies.reset()
@@ -87,7 +96,11 @@ func (s *Server) Reset(cfg core.ServerConfig) {
 	s.lanes, s.lanesBound, s.freedLane = s.lanes[:0], 0, 0
 	s.peers.reset()
 	s.jobs.reset()
-	s.main.reset()
+	s.main = mainLoop{}
+	s.enrolments.reset()
+	s.parked, s.turn = queue{}, queue{}
+	s.releases.reset()
+	s.boot = 0
 	s.reaper.reset()
 	s.stop = shutdown{}
 	s.lost = held{}
@@ -112,7 +125,7 @@ func (s *Server) Step(now core.Time, in *core.Input, out *core.Effects) {
 	case core.InputReleased:
 		s.released(now, in, out)
 	case core.InputCopied:
-		s.copied(in, out)
+		s.copied(now, in, out)
 	case core.InputClosed:
 		s.disconnected(in.Peer)
 	case core.InputExited:
@@ -127,12 +140,20 @@ func (s *Server) Step(now core.Time, in *core.Input, out *core.Effects) {
 // section 4.2); with a window of 0 there is no reaper (A15).
 func (s *Server) start(now core.Time, in *core.Input, out *core.Effects) {
 	s.seed(in.Entropy)
+	s.boot = bootOf(in.Entropy)
 	r := out.Record(core.ServerStarted)
 	r.A, r.B = uint64(s.cfg.Reap), uint64(s.cfg.Grace)
 	if s.cfg.Reap > 0 && !s.cfg.Legacy {
 		s.reaper.due = now
 		out.Arm(core.TimerKey{Kind: core.TimerScan}, now)
 	}
+}
+
+// bootOf names a life of the server by the entropy of its start.
+func bootOf(entropy [16]byte) uint64 {
+	d := core.Digest(3)
+	d.Bytes(entropy[:])
+	return uint64(d)>>4 | 1
 }
 
 // seed keeps strangers from choosing keys that meet in one bucket. It changes
@@ -143,7 +164,7 @@ func (s *Server) seed(entropy [16]byte) {
 	d.Bytes(entropy[:])
 	for _, x := range [...]*index{
 		&s.contexts.ids, &s.engines.ids, &s.strategies.ids, &s.ropes.ids, &s.layouts.known.ids,
-		&s.layouts.holders.ids, &s.store.keys, &s.sessions.ids, &s.reaped.ids, &s.peers.ids,
+		&s.layouts.holders.ids, &s.store.keys, &s.sessions.ids, &s.reaped.ids, &s.peers.ids, &s.enrolments.ids, &s.releases.ids,
 	} {
 		if x.count == 0 {
 			x.seed = uint64(d)
@@ -158,23 +179,13 @@ func (s *Server) timer(now core.Time, key core.TimerKey, out *core.Effects) {
 	case core.TimerReaperStep:
 		s.reaperStep(now, out)
 	case core.TimerMainStep:
-		s.mainStep(now, out)
+		s.insert(now, key.Slot, out)
+	case core.TimerRelease:
+		s.releaseBound(now, key.Slot, out)
 	case core.TimerJob:
 		s.waitedEnough(key.Slot, out)
 	case core.TimerDrain:
 		s.drained(now, out)
-	}
-}
-
-// released takes the end of a close to whoever waits for it.
-func (s *Server) released(now core.Time, in *core.Input, out *core.Effects) {
-	switch {
-	case s.main.state == mainClosing && s.main.op == in.Op:
-		s.mainReleased(in, out)
-	case s.reaper.state == reaperClosing && s.reaper.op == in.Op:
-		s.reaperReleased(now, in, out)
-	case s.stop.stage == stopClosing && s.stop.op == in.Op:
-		s.stopReleased(now, in, out)
 	}
 }
 
@@ -218,10 +229,27 @@ func (s *Server) answerJob(out *core.Effects, j *job) {
 	}
 }
 
-// refuse ends a request the way the real system does: nothing reaches the
-// client (PROTOCOL, section 1.6). It is the seam for terminal answers.
+// refuse ends a request that fails. Under the document nothing reaches the
+// client (PROTOCOL, section 1.6); with terminal-answers it gets a refusal.
 func (s *Server) refuse(out *core.Effects, m *message, why core.Failure) {
-	refused(out, m.r, m.peer, why)
+	rec := refused(out, m.r, m.peer, why)
+	if s.cfg.Protections.TerminalAnswers && len(m.r.UID) > 0 && len(m.r.RawType) > 0 {
+		rec.Flag = true
+		wire.EncodeRefusal(out.Send(m.peer), m.r.UID, m.r.RawType, m.r.Type, why)
+	}
+}
+
+// refuseLater ends a request whose handler had to wait, and failed.
+func (s *Server) refuseLater(out *core.Effects, to *replyTo, e *entry, why core.Failure) {
+	r := out.Record(core.Refused)
+	if e != nil {
+		r.Context, r.Instance, r.Incarnation = core.ServerDriven, e.instance, e.incarnation
+	}
+	r.A, r.B, r.Failure = uint64(to.kind), uint64(to.peer), why
+	if s.cfg.Protections.TerminalAnswers {
+		r.Flag = true
+		wire.EncodeRefusal(out.Send(to.peer), to.uid, to.raw, to.kind, why)
+	}
 }
 
 func refused(out *core.Effects, r *wire.Request, peer core.Peer, why core.Failure) *core.Record {

@@ -24,7 +24,7 @@ import (
 // checksum that held.
 
 // snapshotVersion changes with every change of the format or of the state.
-const snapshotVersion = 1
+const snapshotVersion = 2
 
 // AppendSnapshot appends the state of s to b. Only between two steps.
 func (s *Server) AppendSnapshot(b []byte) []byte {
@@ -75,6 +75,8 @@ func (s *Server) AppendSnapshot(b []byte) []byte {
 	w.places(&s.mail.places)
 	w.queue(&s.mail, &s.inbox)
 	w.queue(&s.mail, &s.normal)
+	w.queue(&s.mail, &s.parked)
+	w.queue(&s.mail, &s.turn)
 	w.int(int64(s.normalBusy))
 	w.uint(uint64(len(s.lanes)))
 	for i := range s.lanes {
@@ -137,6 +139,8 @@ func (s *Server) ReadSnapshot(b []byte) error {
 	s.mail.letters = r.room(s.mail.letters, int(s.mail.count))
 	r.queue(&s.mail, &s.inbox)
 	r.queue(&s.mail, &s.normal)
+	r.queue(&s.mail, &s.parked)
+	r.queue(&s.mail, &s.turn)
 	s.normalBusy = int(r.int())
 	for n := r.size(core.MaxLanes); n > 0 && r.bad == ""; n-- {
 		s.lanes = append(s.lanes, lane{})

@@ -99,6 +99,7 @@ func (w *writer) entry(e *entry) {
 	w.uint(e.bytes)
 	w.int(int64(e.lastSeen))
 	w.bool(e.latched)
+	w.bool(e.transferred)
 	w.bool(e.about != nil)
 	if e.about != nil {
 		w.registration(e.about)
@@ -108,7 +109,7 @@ func (w *writer) entry(e *entry) {
 func (r *reader) entry(e *entry) {
 	e.instance, e.incarnation = core.InstanceID(r.uint()), core.Incarnation(r.uint())
 	e.mapping, e.bytes = core.Mapping(r.uint()), r.uint()
-	e.lastSeen, e.latched = core.Time(r.int()), r.bool()
+	e.lastSeen, e.latched, e.transferred = core.Time(r.int()), r.bool(), r.bool()
 	if e.about = nil; r.bool() {
 		e.about = new(registration)
 		r.registration(e.about)
@@ -287,6 +288,7 @@ func (w *writer) jobs(j *jobs) {
 		w.uint(uint64(e.op))
 		w.uint(uint64(e.peer))
 		w.int(int64(e.deadline))
+		w.int(int64(e.began))
 		w.uint(uint64(e.instance))
 		w.uint(uint64(e.incarnation))
 		w.uint(uint64(e.mapping))
@@ -321,6 +323,7 @@ func (r *reader) jobs(j *jobs, lanes int) {
 		e := &j.jobs[pos]
 		e.state = jobState(r.below(uint64(jobWaiting) + 1))
 		e.number, e.op, e.peer, e.deadline = r.uint(), core.Op(r.uint()), core.Peer(r.uint()), core.Time(r.int())
+		e.began = core.Time(r.int())
 		e.instance, e.incarnation, e.mapping = core.InstanceID(r.uint()), core.Incarnation(r.uint()), core.Mapping(r.uint())
 		e.chunks, e.lane = int32(r.int()), int32(r.int())
 		e.store, e.kind = r.bool(), wire.Type(r.below(256))
@@ -350,23 +353,33 @@ func (r *reader) jobs(j *jobs, lanes int) {
 }
 
 func (w *writer) phases(s *Server) {
-	l := &s.main
-	w.uint(uint64(l.state))
-	if l.state != mainIdle {
-		w.uint(uint64(l.op))
-		w.int(int64(l.since))
-		w.entry(&l.entry)
-		w.uint(uint64(l.peer))
-		w.uint(uint64(l.kind))
-		w.bytes(l.uid)
-		w.bytes(l.raw)
-	}
+	w.bool(s.main.held)
+	saveRegistry(w, &s.enrolments, func(w *writer, e *enrolment) {
+		w.entry(&e.entry)
+		w.uint(uint64(e.op))
+		w.int(int64(e.since))
+		w.int(int64(e.arrived))
+		w.bool(e.held)
+		w.bool(e.inserting)
+		w.bool(e.takenBack)
+		w.replyTo(&e.reply)
+	})
+	saveRegistry(w, &s.releases, func(w *writer, e *release) {
+		w.entry(&e.entry)
+		w.uint(uint64(e.op))
+		w.int(int64(e.since))
+		w.uint(uint64(e.state))
+		w.uint(uint64(e.by))
+		w.bool(e.held)
+		w.bool(e.stuck)
+		w.replyTo(&e.reply)
+	})
+	w.uint(s.boot)
 	p := &s.reaper
 	w.uint(uint64(p.state))
 	w.uint(uint64(p.target))
-	w.uint(uint64(p.op))
 	w.int(int64(p.due))
-	w.int(int64(p.since))
+	w.uint(uint64(p.looks))
 	w.int(int64(p.at))
 	w.uint(uint64(len(p.batch)))
 	for i := range p.batch {
@@ -380,13 +393,7 @@ func (w *writer) phases(s *Server) {
 	}
 	t := &s.stop
 	w.uint(uint64(t.stage))
-	w.uint(uint64(t.op))
-	w.int(int64(t.since))
 	w.int(int64(t.due))
-	w.bool(t.open)
-	if t.open {
-		w.entry(&t.entry)
-	}
 	w.int(int64(s.lost.contexts))
 	w.uint(s.lost.bytes)
 	w.uint(uint64(s.incarnations))
@@ -397,20 +404,30 @@ func (w *writer) phases(s *Server) {
 }
 
 func (r *reader) phases(s *Server) {
-	l := &s.main
-	l.state = mainState(r.below(uint64(mainClosing) + 1))
-	if l.state != mainIdle {
-		l.op, l.since = core.Op(r.uint()), core.Time(r.int())
-		r.entry(&l.entry)
-		l.peer, l.kind = core.Peer(r.uint()), wire.Type(r.below(256))
-		l.uid, l.raw = append(l.uid[:0], r.bytes()...), append(l.raw[:0], r.bytes()...)
-		if l.entry.about == nil {
-			r.fail("opens or closes a context that nobody registered")
+	s.main.held = r.bool()
+	loadRegistry(r, &s.enrolments, func(r *reader, e *enrolment) {
+		r.entry(&e.entry)
+		e.op, e.since, e.arrived = core.Op(r.uint()), core.Time(r.int()), core.Time(r.int())
+		e.held, e.inserting, e.takenBack = r.bool(), r.bool(), r.bool()
+		r.replyTo(&e.reply)
+		if e.entry.about == nil || e.op == 0 {
+			r.fail("opens a context that nobody registered")
 		}
-	}
+	})
+	loadRegistry(r, &s.releases, func(r *reader, e *release) {
+		r.entry(&e.entry)
+		e.op, e.since = core.Op(r.uint()), core.Time(r.int())
+		e.state, e.by = releaseState(r.below(uint64(releaseClosing)+1)), ReleaseBy(r.below(uint64(ByReplace)+1))
+		e.held, e.stuck = r.bool(), r.bool()
+		r.replyTo(&e.reply)
+		if e.entry.about == nil || e.state == releaseFree {
+			r.fail("releases a context that nobody registered")
+		}
+	})
+	s.boot = r.uint()
 	p := &s.reaper
-	p.state, p.target = reaperState(r.below(uint64(reaperFanning)+1)), uint8(r.below(targets+1))
-	p.op, p.due, p.since = core.Op(r.uint()), core.Time(r.int()), core.Time(r.int())
+	p.state, p.target = reaperState(r.below(uint64(reaperLooking)+1)), uint8(r.below(targets+1))
+	p.due, p.looks = core.Time(r.int()), int8(r.below(maxLooks+1))
 	at := r.int()
 	for n := r.size(len(r.b)); n > 0 && r.bad == ""; n-- {
 		p.batch = append(p.batch, popped{})
@@ -421,7 +438,7 @@ func (r *reader) phases(s *Server) {
 			r.fail("reaps a context that nobody registered")
 		}
 	}
-	if at < 0 || at > int64(len(p.batch)) || int(at) == len(p.batch) && (p.state == reaperCleaning || p.state == reaperClosing) {
+	if at < 0 || at > int64(len(p.batch)) || int(at) == len(p.batch) && p.state == reaperCleaning {
 		r.fail("reaps beyond its batch")
 	}
 	p.at = int32(at)
@@ -429,12 +446,20 @@ func (r *reader) phases(s *Server) {
 		p.ids = append(p.ids, core.InstanceID(r.uint()))
 	}
 	t := &s.stop
-	t.stage, t.op = stopStage(r.below(uint64(stopDone)+1)), core.Op(r.uint())
-	t.since, t.due = core.Time(r.int()), core.Time(r.int())
-	if t.open = r.bool(); t.open {
-		r.entry(&t.entry)
-	}
+	t.stage, t.due = stopStage(r.below(uint64(stopDone)+1)), core.Time(r.int())
 	s.lost.contexts, s.lost.bytes = int(r.int()), r.uint()
 	s.incarnations, s.mappings = core.Incarnation(r.uint()), core.Mapping(r.uint())
 	s.ops, s.numbers, s.allocationReports = r.uint(), r.uint(), r.uint()
+}
+
+func (w *writer) replyTo(t *replyTo) {
+	w.uint(uint64(t.peer))
+	w.uint(uint64(t.kind))
+	w.bytes(t.uid)
+	w.bytes(t.raw)
+}
+
+func (r *reader) replyTo(t *replyTo) {
+	t.peer, t.kind = core.Peer(r.uint()), wire.Type(r.below(256))
+	t.uid, t.raw = append(t.uid[:0], r.bytes()...), append(t.raw[:0], r.bytes()...)
 }

@@ -210,7 +210,7 @@ func newStepper(cfg core.ServerConfig, workers int) *stepper {
 		r := registerRequest(core.InstanceID(id), testModel)
 		p.r = r
 		p.send()
-		p.step(core.Input{Kind: core.InputOpened, Op: p.s.main.op, Bytes: 1})
+		p.step(core.Input{Kind: core.InputOpened, Op: p.s.enrolments.entries[p.s.enrolments.first()].op, Bytes: 1})
 		p.step(core.Input{Kind: core.InputTimer, Timer: core.TimerKey{Kind: core.TimerMainStep}})
 	}
 	return p
@@ -281,11 +281,11 @@ func TestTheHotPathDoesNotAllocate(t *testing.T) {
 	}
 	waits := func() { // pings that wait for the main loop
 		p.r = wire.Request{Type: wire.Ping, Instance: 1}
-		p.s.main.state = mainOpening
+		p.s.main.held = true
 		for range 10 {
 			p.send()
 		}
-		p.s.main.state = mainIdle
+		p.s.main.held = false
 		p.send()
 	}
 	for name, f := range map[string]func(){"ping": ping, "transfers": transfers, "waiting pings": waits} {

@@ -20,11 +20,7 @@ const (
 
 type shutdown struct {
 	stage stopStage
-	op    core.Op
-	since core.Time // when the close that it waits for began
 	due   core.Time // when the wait is given up
-	entry entry     // being closed
-	open  bool      // entry is held
 }
 
 // beginStop begins the shutdown; a second one changes nothing.
@@ -37,6 +33,11 @@ func (s *Server) beginStop(now core.Time, out *core.Effects) {
 	out.Disarm(core.TimerKey{Kind: core.TimerScan})
 	s.bound(now, out)
 	s.refuseAll(out, &s.inbox)
+	s.refuseAll(out, &s.parked)
+	s.refuseAll(out, &s.turn)
+	if s.enrolments.live() == 0 && s.heldReleases() == 0 {
+		s.main.held = false // it was held for a register that waited and now does not
+	}
 	s.refuseAll(out, &s.normal)
 	for i := range s.lanes {
 		s.refuseAll(out, &s.lanes[i].waiting)
@@ -70,37 +71,29 @@ func (s *Server) bound(now core.Time, out *core.Effects) {
 
 // maybeClose goes on once nobody else is at the contexts.
 func (s *Server) maybeClose(now core.Time, out *core.Effects) {
-	if s.main.state == mainIdle && s.reaper.state == reaperIdle {
+	if !s.main.held && s.enrolments.live() == 0 && (s.reaper.state == reaperIdle || s.reaper.state == reaperLooking) {
+		s.reaper.state = reaperIdle
+		s.stop.stage = stopClosing
 		s.closeNext(now, out)
 	}
 }
 
-// closeNext closes the next server-driven context, or ends the shutdown.
+// closeNext closes the next server-driven context, or ends the shutdown. With
+// independent-releases all are closed at once.
 func (s *Server) closeNext(now core.Time, out *core.Effects) {
-	t := &s.stop
-	pos := s.contexts.first()
-	if pos < 0 {
+	s.stop.stage = stopClosing
+	for pos := s.contexts.first(); pos >= 0; pos = s.contexts.first() {
+		e := s.popContext(out, pos, core.RemovedByStop)
+		independent := s.cfg.Protections.IndependentReleases
+		s.beginRelease(now, &e, ByShutdown, !independent, nil, out)
+		s.bound(now, out)
+		if !independent {
+			return
+		}
+	}
+	if !s.cfg.Protections.OrderlyStop && !s.cfg.Protections.IndependentReleases || s.releases.live() == 0 {
 		s.finishStop(out)
-		return
 	}
-	s.ops++
-	t.stage, t.op, t.since, t.entry, t.open = stopClosing, core.Op(s.ops<<20), now, s.contexts.entries[pos], true
-	s.contexts.remove(pos)
-	s.removed(out, core.ServerDriven, &t.entry, core.RemovedByStop)
-	beginClose(out, &t.entry, t.op)
-	s.bound(now, out)
-}
-
-// stopReleased takes the end of the close that the shutdown waits for; one
-// that fails is counted as held, and the next one is closed.
-func (s *Server) stopReleased(now core.Time, in *core.Input, out *core.Effects) {
-	t := &s.stop
-	s.endClose(out, &t.entry, in.Failure)
-	if in.Failure != core.NoFailure {
-		s.lost.add(&t.entry)
-	}
-	t.open = false
-	s.closeNext(now, out)
 }
 
 // drained gives a wait up. A reaper or a main loop that hangs is left behind,
@@ -123,7 +116,10 @@ func (s *Server) drained(now core.Time, out *core.Effects) {
 func (s *Server) finishStop(out *core.Effects) {
 	out.Disarm(core.TimerKey{Kind: core.TimerDrain})
 	for pos := s.engines.first(); pos >= 0; pos = s.engines.first() {
-		s.popPair(out, pos, core.RemovedByStop)
+		e, half := s.popPair(out, pos, core.RemovedByStop)
+		if s.cfg.Protections.OrderlyStop {
+			s.releaseEngine(out, &e, &half)
+		}
 	}
 	for pos := s.ropes.first(); pos >= 0; pos = s.ropes.first() {
 		s.dropRope(out, pos, ropeByStop)
@@ -147,16 +143,16 @@ func (s *Server) stillHeld() held {
 	for pos := s.contexts.first(); pos >= 0; pos = s.contexts.after(pos) {
 		h.add(&s.contexts.entries[pos])
 	}
-	if s.main.state != mainIdle {
-		h.add(&s.main.entry)
+	for pos := s.enrolments.first(); pos >= 0; pos = s.enrolments.after(pos) {
+		h.add(&s.enrolments.entries[pos].entry)
 	}
 	if s.reaper.target == targetServerDriven {
 		for i := int(s.reaper.at); i < len(s.reaper.batch); i++ {
 			h.add(&s.reaper.batch[i].entry)
 		}
 	}
-	if s.stop.open {
-		h.add(&s.stop.entry)
+	for pos := s.releases.first(); pos >= 0; pos = s.releases.after(pos) {
+		h.add(&s.releases.entries[pos].entry)
 	}
 	return h
 }

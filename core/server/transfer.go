@@ -18,6 +18,7 @@ func (s *Server) getAndTouch(now core.Time, m *message, out *core.Effects) *entr
 	}
 	e := &s.contexts.entries[pos]
 	stamp(out, core.ServerDriven, e, now, core.StampTransfer)
+	e.transferred = true
 	if !fits(e.about, m) {
 		s.refuse(out, m, core.FailBadBlocks)
 		return nil
@@ -55,10 +56,10 @@ func fits(a *registration, m *message) bool {
 }
 
 // beginTransfer makes the job of a transfer.
-func (s *Server) beginTransfer(m *message, e *entry, at int32, store bool, out *core.Effects) (int32, *job) {
+func (s *Server) beginTransfer(now core.Time, m *message, e *entry, at int32, store bool, out *core.Effects) (int32, *job) {
 	pos, j := s.startJob(m, jobCopying)
 	j.event = append(j.event[:0], m.r.Event...)
-	j.incarnation, j.mapping, j.lane, j.store = e.incarnation, e.mapping, at, store
+	j.incarnation, j.mapping, j.lane, j.store, j.began = e.incarnation, e.mapping, at, store, now
 	j.chunks = int32(len(m.r.Key.Chunks))
 	s.noteJob(out, core.TransferBegan, j, j.number, uint64(j.chunks))
 	return pos, j
@@ -88,7 +89,7 @@ func (s *Server) storeChunks(now core.Time, m *message, at int32, out *core.Effe
 	if e == nil {
 		return false
 	}
-	pos, j := s.beginTransfer(m, e, at, true, out)
+	pos, j := s.beginTransfer(now, m, e, at, true, out)
 	chunks := m.r.Key.Chunks
 	missing := false
 	s.picked = s.picked[:0]
@@ -158,7 +159,7 @@ func (s *Server) retrieveChunks(now core.Time, m *message, at int32, out *core.E
 	if e == nil {
 		return false
 	}
-	pos, j := s.beginTransfer(m, e, at, false, out)
+	pos, j := s.beginTransfer(now, m, e, at, false, out)
 	if !s.findRange(m, e.about.chunkBytes, false) {
 		s.endTransfer(out, pos, false, 0, core.NoFailure)
 		return false
@@ -204,7 +205,7 @@ func (s *Server) lockRange(out *core.Effects, m *message) {
 
 // copied ends a transfer whose copy ended. A copy that fails leaves nothing
 // behind: what was reserved for it is dropped.
-func (s *Server) copied(in *core.Input, out *core.Effects) {
+func (s *Server) copied(now core.Time, in *core.Input, out *core.Effects) {
 	pos := s.jobOf(in.Op)
 	if pos < 0 {
 		return
@@ -226,8 +227,24 @@ func (s *Server) copied(in *core.Input, out *core.Effects) {
 	if ok {
 		moved = len(j.slots)
 	}
-	at := j.lane
+	at, mapping := j.lane, j.mapping
+	if s.cfg.Protections.TransferKeepsAlive {
+		s.stampEnd(now, j, out)
+	}
 	s.endTransfer(out, pos, ok, moved, in.Failure)
+	if s.releases.live() > 0 {
+		s.copyGone(mapping, out)
+	}
 	s.lanes[at].busy = false
 	s.freedLane = at + 1
+}
+
+// stampEnd refreshes the context that a transfer began with, if it is still
+// the one: its worker was being served all the while.
+func (s *Server) stampEnd(now core.Time, j *job, out *core.Effects) {
+	if pos := s.contexts.find(uint64(j.instance)); pos >= 0 {
+		if e := &s.contexts.entries[pos]; e.incarnation == j.incarnation {
+			stamp(out, core.ServerDriven, e, now, core.StampTransfer)
+		}
+	}
 }

@@ -103,6 +103,7 @@ const (
 	ByUnregister ReleaseBy = iota
 	ByReaper
 	ByShutdown
+	ByReplace // other memory, or a register that was taken back
 )
 
 // ReleaseView is a context that serves no more and is not released yet.
@@ -112,35 +113,33 @@ type ReleaseView struct {
 	Mapping     core.Mapping
 	Bytes       uint64
 	By          ReleaseBy
-	Closing     bool      // its close has begun; else it waits for another's
-	Since       core.Time // Closing: when
+	Closing     bool      // its close has begun; else it waits for copies, or for another's close
+	Stuck       bool      // it passed its bound
+	Since       core.Time // when it began; 0 where it has not
 }
 
 // Releases visits what is being released, until visit returns false. A close
 // that hangs stays in here, and so does everything that waits behind it.
 func (s *Server) Releases(visit func(ReleaseView) bool) {
-	if s.main.state == mainClosing && !visit(release(&s.main.entry, ByUnregister, true, s.main.since)) {
-		return
+	for pos := s.releases.first(); pos >= 0; pos = s.releases.after(pos) {
+		r := &s.releases.entries[pos]
+		v := viewRelease(&r.entry, r.by)
+		v.Closing, v.Stuck, v.Since = r.state == releaseClosing, r.stuck, r.since
+		if !visit(v) {
+			return
+		}
 	}
 	if r := &s.reaper; r.target == targetServerDriven {
 		for i := int(r.at); i < len(r.batch); i++ {
-			closing := r.state == reaperClosing && i == int(r.at)
-			if !visit(release(&r.batch[i].entry, ByReaper, closing, r.since)) {
+			if !visit(viewRelease(&r.batch[i].entry, ByReaper)) {
 				return
 			}
 		}
 	}
-	if s.stop.open {
-		visit(release(&s.stop.entry, ByShutdown, true, s.stop.since))
-	}
 }
 
-func release(e *entry, by ReleaseBy, closing bool, since core.Time) ReleaseView {
-	v := ReleaseView{Instance: e.instance, Incarnation: e.incarnation, Mapping: e.mapping, Bytes: e.bytes, By: by, Closing: closing}
-	if closing {
-		v.Since = since
-	}
-	return v
+func viewRelease(e *entry, by ReleaseBy) ReleaseView {
+	return ReleaseView{Instance: e.instance, Incarnation: e.incarnation, Mapping: e.mapping, Bytes: e.bytes, By: by}
 }
 
 // Lost counts the contexts that a failed close left behind, and their bytes:
@@ -167,7 +166,7 @@ type Load struct {
 // Load returns how much is under way.
 func (s *Server) Load() Load {
 	l := Load{
-		MainHeld: s.main.state != mainIdle, Inbox: int(s.inbox.length),
+		MainHeld: s.main.held, Inbox: int(s.inbox.length),
 		NormalBusy: s.normalBusy, NormalWait: int(s.normal.length),
 		Scanning: s.reaper.state != reaperIdle,
 		Sessions: s.sessions.live(), Locks: s.locks,
