@@ -20,7 +20,9 @@ func TestAnyOrderOfAnything(t *testing.T) {
 		cfg.AffinityLanes = rapid.IntRange(1, 3).Draw(r, "lanes")
 		cfg.L1Bytes = uint64(rapid.IntRange(1, 6).Draw(r, "room")) * testChunkBytes
 		cfg.PoolBytes = uint64(rapid.IntRange(0, 3).Draw(r, "pool")) * testChunkBytes
-		cfg.Protections.StampOnArrival = rapid.Bool().Draw(r, "arrival")
+		for _, name := range core.ProtectionNames() { // any mix: each has to stand beside any other
+			cfg.Protections.Set(name, rapid.Bool().Draw(r, name))
+		}
 		w := newWorld(t, cfg)
 		w.holdOpens, w.holdCloses, w.holdCopies = true, true, true
 		p := &player{world: w, r: r, judge: newJudge()}
@@ -104,6 +106,9 @@ func (p *player) request() {
 	switch r.Type {
 	case wire.RegisterKVCache:
 		r = registerRequest(id, testModel)
+		if rapid.IntRange(0, 3).Draw(p.r, "other memory") == 3 {
+			r.Exports[0].Handle = []byte("other")
+		}
 	case wire.RegisterEngineDriven:
 		r = engineRequest(id)
 	case wire.Ping:
@@ -226,7 +231,8 @@ func consistent(s *Server) error {
 		}
 	}
 	load := s.Load()
-	queued := int(s.inbox.length) + int(s.normal.length) + load.LanesWait
+	queued := int(s.inbox.length) + int(s.normal.length) + load.LanesWait + int(s.parked.length) + int(s.turn.length)
+	running := s.enrolments.live() + s.heldReleases()
 	switch {
 	case locks != s.locks:
 		return fmt.Errorf("%d locks counted, %d held", s.locks, locks)
@@ -234,6 +240,12 @@ func consistent(s *Server) error {
 		return fmt.Errorf("%d copies in %d lanes, %d waits in %d slots, %d jobs", busy, load.LanesBusy, waiting, s.normalBusy, s.jobs.live())
 	case queued != s.mail.live():
 		return fmt.Errorf("%d letters, %d queued", s.mail.live(), queued)
+	case s.main.held && running == 0 && s.parked.length == 0:
+		return fmt.Errorf("the main loop is held for nothing")
+	case s.parked.length > 0 && s.enrolments.live() == 0 && s.releases.live() == 0 && s.reaper.state == reaperIdle:
+		return fmt.Errorf("%d registers wait for nothing", s.parked.length)
+	case s.turn.length > 0 && s.enrolments.live() < core.MaxOpens:
+		return fmt.Errorf("%d registers wait for a place that is free", s.turn.length)
 	case s.inbox.length > 0 && !s.main.held:
 		return fmt.Errorf("%d messages wait for an idle loop", s.inbox.length)
 	case s.normal.length > 0 && s.normalBusy < s.cfg.NormalSlots:
