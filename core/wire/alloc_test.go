@@ -36,3 +36,24 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// Neither do the answers of the protections.
+func TestRefusalsAndVerdictsDoNotAllocate(t *testing.T) {
+	f, got := new(core.Frames), new(wire.Reply)
+	verdict := wire.Reply{OK: true, Ping: wire.PingVerdict{Aware: true, Boot: wire.MaxBoot}}
+	uid, store, pingType := []byte{5}, []byte{6}, []byte{0x16}
+	for name, encode := range map[string]func(){
+		"refusal": func() { wire.EncodeRefusal(f, uid, store, wire.Store, core.FailNotRegistered) },
+		"verdict": func() { wire.EncodeReply(f, uid, pingType, wire.Ping, &verdict) },
+	} {
+		step := func() {
+			f.Reset()
+			encode()
+			wire.DecodeReply(f, got)
+		}
+		step()
+		if n := testing.AllocsPerRun(100, step); n != 0 {
+			t.Errorf("a %s allocates %v times", name, n)
+		}
+	}
+}

@@ -101,7 +101,13 @@ func FuzzDecodeReply(f *testing.F) {
 		var m core.Frames
 		EncodeReply(&m, []byte{0}, []byte{byte(t)}, t, &reply)
 		f.Add(join(&m))
+		m.Reset()
+		EncodeRefusal(&m, []byte{0}, []byte{byte(t)}, t, core.FailNotRegistered)
+		f.Add(join(&m))
 	}
+	var verdict core.Frames
+	EncodeReply(&verdict, []byte{0}, []byte{byte(Ping)}, Ping, &Reply{OK: true, Ping: PingVerdict{Aware: true, Boot: 5}})
+	f.Add(join(&verdict))
 	r := new(Reply)
 	var out core.Frames
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -115,6 +121,12 @@ func FuzzDecodeReply(f *testing.F) {
 		if fail := DecodeReply(&out, &again); fail != core.NoFailure || again.OK != r.OK || again.Int != r.Int ||
 			again.Nil != r.Nil || !bytes.Equal(again.Data, r.Data) || len(again.Slots) != len(r.Slots) {
 			t.Fatalf("accepted once, then %v: %+v was %+v", fail, again, r)
+		}
+		if again.Ping != r.Ping {
+			t.Fatalf("the verdict %+v came back as %+v", r.Ping, again.Ping)
+		}
+		if r.Refusal != core.NoFailure && m.Len() <= refusalFrame {
+			t.Fatal("refused without a reason's frame")
 		}
 	})
 }

@@ -27,6 +27,11 @@ func TestProtocolPageHasTheTables(t *testing.T) {
 		resultText: "str", resultContext: "map shm_name, pool_size", resultPrepareStore: "map context",
 		resultPrepareRetrieve: "map success, data, context",
 	}
+	refusals := map[string]string{
+		forms[resultNone]: "nil", forms[resultBool]: "false", forms[resultStored]: "(empty, false)", forms[resultMaybe]: "nil",
+		forms[resultInt]: "0", forms[resultText]: "empty", "list of str": "empty", forms[resultContext]: "no name, no bytes",
+		forms[resultPrepareStore]: "no slots, no indices", forms[resultPrepareRetrieve]: "false, empty, empty",
+	}
 	for number := Type(1); number < firstDisputed; number++ {
 		e := entryOf(number)
 		has(fmt.Sprintf("| %d | %s | %d | %v | %s |", number, e.name, len(e.payloads), e.pool, forms[e.result]))
@@ -47,7 +52,13 @@ func TestProtocolPageHasTheTables(t *testing.T) {
 	} {
 		has(fmt.Sprintf("| %s | %d |", name, value))
 	}
-	for f := core.FailPayloadCount; f <= core.FailTooLarge; f++ {
+	for f := core.FailPayloadCount; f.String() != "unknown"; f++ {
 		has(fmt.Sprintf("| `%v` |", f))
+	}
+	for form, row := range refusals {
+		has(fmt.Sprintf("| %s | %s |", form, row))
+	}
+	if !strings.Contains(page, refusalMark) {
+		t.Error("the page does not name the mark of a refusal")
 	}
 }

@@ -6,8 +6,7 @@ import (
 
 // Why this file: a reply says what it answers by echoing the request's first
 // two frames, so its type alone tells how its one result frame is read. There
-// is no error form on this wire (PROTOCOL, section 1.6); a refusal that is
-// answered at all is a result that means no.
+// is no error form on this wire; refusal.go has what stands in for it.
 
 // Reset empties r and keeps its buffers.
 func (r *Reply) Reset() {
@@ -29,6 +28,10 @@ func EncodeReply(f *core.Frames, uid, rawType []byte, t Type, reply *Reply) {
 	b := f.Bytes
 	switch entryOf(t).result {
 	case resultBool:
+		if t == Ping && reply.OK {
+			b = reply.Ping.append(b)
+			break
+		}
 		b = appendBool(b, reply.OK)
 	case resultStored:
 		b = append(b, 0x92)
@@ -96,7 +99,7 @@ func appendSlots(b []byte, slots []PoolSlot) []byte {
 }
 
 // DecodeReply reads one message as a worker sees it into r. Frames past the
-// result are ignored. A failure is one of FailShortMessage, FailTooLarge,
+// result are ignored, but for the reason of a refusal. A failure is one of FailShortMessage, FailTooLarge,
 // FailUnknownType and FailUndecodable; UIDNumber is set where it was read.
 func DecodeReply(f *core.Frames, r *Reply) core.Failure {
 	r.Reset()
@@ -128,6 +131,9 @@ func DecodeReply(f *core.Frames, r *Reply) core.Failure {
 		r.Nil = true
 		return core.NoFailure
 	}
+	if f.Len() > refusalFrame {
+		r.Refusal = refusalIn(f.Part(refusalFrame))
+	}
 	c = cursor{b: f.Part(firstPayload)}
 	if r.Type == Named {
 		r.Raw = c.b
@@ -135,6 +141,9 @@ func DecodeReply(f *core.Frames, r *Reply) core.Failure {
 	}
 	form := entryOf(r.Type).result
 	if form == resultBool {
+		if r.Type == Ping {
+			r.Ping.read(c)
+		}
 		r.OK = c.truth()
 	} else if c.head() == codeNil {
 		c.isNil()

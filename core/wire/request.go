@@ -137,6 +137,13 @@ type Reply struct {
 	Type      Type
 	// Nil is true where there is no result frame, or its content is nil.
 	Nil bool
+	// Refusal is why the request was refused, where the server says so, and
+	// FailUnknownVerdict where it says so in a word that we do not know; set by
+	// decoding, EncodeRefusal writes it. The other fields then mean no.
+	Refusal core.Failure
+
+	// Ping is what the answer to a PING says beyond OK.
+	Ping PingVerdict
 
 	OK      bool   // bool results; the bool of (bytes, bool); success of a map
 	Data    []byte // the bytes of (bytes, bool); data of a map

@@ -230,6 +230,11 @@ func TestRepliesSurviveTheWire(t *testing.T) {
 		switch want.Type {
 		case wire.Ping, wire.CommitStore, wire.CommitRetrieve:
 			want.OK = rapid.Bool().Draw(t, "ok")
+			if want.Type == wire.Ping && want.OK {
+				v := &want.Ping
+				v.Aware, v.Boot = rapid.Bool().Draw(t, "aware"), rapid.Uint64Range(0, wire.MaxBoot).Draw(t, "boot")
+				v.Registered = v.Aware && rapid.Bool().Draw(t, "registered")
+			}
 		case wire.Store, wire.Retrieve, wire.StoreQ:
 			want.OK, want.Data = rapid.Bool().Draw(t, "ok"), someBytes(300).Draw(t, "data")
 		case wire.QueryPrefetchStatus, wire.WaitPrefetchStatus, wire.QueryPrefetchLookupHits:
