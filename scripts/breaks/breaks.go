@@ -14,8 +14,8 @@ var breaks = []breakage{
 		name: "traffic-latches",
 		why:  "a transfer latches the liveness signal, which only a ping may (section 5.1, A4)",
 		edits: []edit{{"core/server/transfer.go",
-			"	stamp(out, core.ServerDriven, e, now, core.StampTransfer)\n",
-			"	stamp(out, core.ServerDriven, e, now, core.StampTransfer)\n	e.latched = true\n"}},
+			"	e.transferred = true\n",
+			"	e.transferred, e.latched = true, true\n"}},
 	},
 	{
 		name: "stale-at-the-edge",
@@ -47,8 +47,8 @@ var breaks = []breakage{
 		name: "close-clears-before-the-reaper-stopped",
 		why:  "a server that stops clears its contexts while the reaper is still at work (section 5.3, A17)",
 		edits: []edit{{"core/server/stop.go",
-			"if s.main.state == mainIdle && s.reaper.state == reaperIdle {",
-			"if s.main.state == mainIdle {"}},
+			" && (s.reaper.state == reaperIdle || s.reaper.state == reaperLooking) {",
+			" {"}},
 	},
 	{
 		name: "health-before-the-callback",
@@ -108,8 +108,8 @@ var breaks = []breakage{
 		name: "grace-forgotten",
 		why:  "an entry that never pinged is judged by the short window (section 5.1, A2)",
 		edits: []edit{{"core/server/reaper.go",
-			"		window := s.cfg.Grace\n",
-			"		window := s.cfg.Reap\n"}},
+			"	window = s.cfg.Grace\n",
+			"	window = s.cfg.Reap\n"}},
 	},
 	{
 		name: "ping-does-not-latch",
@@ -122,8 +122,8 @@ var breaks = []breakage{
 		name: "transfer-does-not-refresh",
 		why:  "a store or retrieve does not refresh last_seen, so a starved heartbeat costs the context (A4)",
 		edits: []edit{{"core/server/transfer.go",
-			"	stamp(out, core.ServerDriven, e, now, core.StampTransfer)\n",
-			""}},
+			"	stamp(out, core.ServerDriven, e, now, core.StampTransfer)\n	e.transferred = true\n",
+			"	e.transferred = true\n"}},
 	},
 	{
 		name: "blend-state-of-the-dead-kept",
@@ -135,9 +135,9 @@ var breaks = []breakage{
 	{
 		name: "layout-share-kept",
 		why:  "a reaped context's share of its layout is not returned (the leak of section 1)",
-		edits: []edit{{"core/server/register.go",
-			"	if why == core.NoFailure {\n		s.layouts.release(out, core.ServerDriven, e)\n	}\n",
-			""}},
+		edits: []edit{{"core/server/release.go",
+			"	if why == core.NoFailure || s.cfg.Protections.IndependentReleases {\n",
+			"	if s.cfg.Protections.IndependentReleases {\n"}},
 	},
 	{
 		name: "straggler-recovers",
