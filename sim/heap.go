@@ -37,45 +37,116 @@ func (e *event) before(o *event) bool {
 	return e.at < o.at || e.at == o.at && e.seq < o.seq
 }
 
-// heap is a 4-ary heap of events: shallower than a binary one, and its
-// children share a cache line or two.
+// heap is the queue of what is going to happen, in order of time. What comes
+// soon lies in a small 4-ary heap; what comes later is only sorted into slices
+// of time, and what comes much later into a heap of its own. So the cost of an
+// event does not grow with all the timers that 100,000 workers have pending:
+// most of them lie untouched in their slice until it comes up.
 type heap struct {
-	events []event
-	seq    uint64
+	soon    quad
+	later   [slices][]event // a ring of slices of time, from horizon on
+	much    quad            // from horizon + slices on
+	horizon core.Time       // where the present slice ends: what is before it is in soon
+	waiting int             // events in later
+	seq     uint64
 }
 
+const (
+	sliceShift = 27 // a slice is 2^27 ns, about 134 ms
+	sliceWidth = core.Time(1) << sliceShift
+	slices     = 512 // about 69 s ahead
+)
+
 func (h *heap) reset() {
-	h.events = h.events[:0]
-	h.seq = 0
+	h.soon, h.much = h.soon[:0], h.much[:0]
+	if h.waiting > 0 {
+		for i := range h.later {
+			h.later[i] = h.later[i][:0]
+		}
+	}
+	h.horizon, h.waiting, h.seq = sliceWidth, 0, 0
 }
 
 func (h *heap) push(e event) {
 	e.seq = h.seq
 	h.seq++
-	h.insert(e)
+	switch {
+	case e.at < h.horizon:
+		h.soon.insert(e)
+	case e.at < h.horizon+slices*sliceWidth:
+		h.put(e)
+	default:
+		h.much.insert(e)
+	}
 }
+
+func (h *heap) put(e event) {
+	at := &h.later[int(e.at>>sliceShift)%slices]
+	*at = append(*at, e)
+	h.waiting++
+}
+
+// peek returns the time of the next event; false where there is none.
+func (h *heap) peek() (core.Time, bool) {
+	for len(h.soon) == 0 {
+		if h.waiting == 0 {
+			if len(h.much) == 0 {
+				return 0, false
+			}
+			// Nothing in between: go straight to where the next one is.
+			h.horizon = h.much[0].at >> sliceShift << sliceShift
+		}
+		h.turn()
+	}
+	return h.soon[0].at, true
+}
+
+// turn makes the next slice of time the present one.
+func (h *heap) turn() {
+	at := &h.later[int(h.horizon>>sliceShift)%slices]
+	h.horizon += sliceWidth
+	h.waiting -= len(*at)
+	for _, e := range *at {
+		h.soon.insert(e)
+	}
+	*at = (*at)[:0]
+	for len(h.much) > 0 && h.much[0].at < h.horizon+slices*sliceWidth {
+		if e := h.much.pop(); e.at < h.horizon {
+			h.soon.insert(e)
+		} else {
+			h.put(e)
+		}
+	}
+}
+
+// quad is a 4-ary heap: shallower than a binary one, and its children share a
+// cache line or two.
+type quad []event
 
 // insert keeps the event's own seq, so that an event that was taken out and
 // not chosen goes back to where it stood.
-func (h *heap) insert(e event) {
-	h.events = append(h.events, e)
-	i := len(h.events) - 1
+func (q *quad) insert(e event) {
+	events := append(*q, e)
+	*q = events
+	i := len(events) - 1
 	for i > 0 {
 		parent := (i - 1) / 4
-		if !e.before(&h.events[parent]) {
+		if !e.before(&events[parent]) {
 			break
 		}
-		h.events[i] = h.events[parent]
+		events[i] = events[parent]
 		i = parent
 	}
-	h.events[i] = e
+	events[i] = e
 }
 
-func (h *heap) pop() event {
-	top := h.events[0]
-	n := len(h.events) - 1
-	last := h.events[n]
-	h.events = h.events[:n]
+func (q *quad) pop() event {
+	events := *q
+	top := events[0]
+	n := len(events) - 1
+	last := events[n]
+	events = events[:n]
+	*q = events
 	if n == 0 {
 		return top
 	}
@@ -88,17 +159,17 @@ func (h *heap) pop() event {
 		end := min(child+4, n)
 		best := child
 		for c := child + 1; c < end; c++ {
-			if h.events[c].before(&h.events[best]) {
+			if events[c].before(&events[best]) {
 				best = c
 			}
 		}
-		if !h.events[best].before(&last) {
+		if !events[best].before(&last) {
 			break
 		}
-		h.events[i] = h.events[best]
+		events[i] = events[best]
 		i = best
 	}
-	h.events[i] = last
+	events[i] = last
 	return top
 }
 
@@ -106,24 +177,24 @@ func (h *heap) pop() event {
 // that 100,000 workers that start at once do not cost their square.
 const maxTies = 8
 
-// next takes out the next event. Where several share its time, the tape
-// decides which comes first.
+// next takes out the next event, of which peek has said that there is one.
+// Where several share its time, the tape decides which comes first.
 func (h *heap) next(c *Choices) event {
-	top := h.pop()
-	if len(h.events) == 0 || h.events[0].at != top.at {
+	top := h.soon.pop()
+	if len(h.soon) == 0 || h.soon[0].at != top.at {
 		return top
 	}
 	var ties [maxTies]event
 	ties[0] = top
 	n := 1
-	for n < maxTies && len(h.events) > 0 && h.events[0].at == top.at {
-		ties[n] = h.pop()
+	for n < maxTies && len(h.soon) > 0 && h.soon[0].at == top.at {
+		ties[n] = h.soon.pop()
 		n++
 	}
 	chosen := int(c.Below(ForOrder, 0, uint64(n)))
 	for i := 0; i < n; i++ {
 		if i != chosen {
-			h.insert(ties[i])
+			h.soon.insert(ties[i])
 		}
 	}
 	return ties[chosen]

@@ -23,29 +23,37 @@ type message struct {
 
 // lane is one direction of a connection. Its messages arrive in order.
 type lane struct {
-	head, tail int32     // queue of messages under way, -1 is empty
-	length     int       // of the queue
 	last       core.Time // when the last one is due to arrive
-	handled    core.Time // when the last one that reached its host is taken in
-	handling   int       // how many reached their host and are not taken in yet
+	head, tail int32     // queue of messages under way, -1 is empty
+	length     int32     // of the queue
+	handling   int16     // how many reached their host and are not taken in yet
 	cut        bool      // nothing arrives
 }
 
 // link is a worker's socket: at most one connection to the server at a time.
 type link struct {
 	peer     core.Peer // of the connection; 0 while there is none
-	epoch    uint64    // counts the attempts to connect
 	up, down lane      // towards the server, towards the worker
-	waiting  []int32   // messages for a server that is away, in order
 	broken   bool      // a cut that resets: no connection can be made
+	slow     bool      // delay is set
+	*socket
+}
+
+// socket is what most messages of a link do not touch.
+type socket struct {
+	epoch    uint64  // counts the attempts to connect
+	connects uint64  // how many connections it had
+	waiting  []int32 // messages for a server that is away, in order
 	delay    faults.Span
-	connects uint64 // how many connections it had
+	// When the last message that reached its host is taken in, each way.
+	upHandled, downHandled core.Time
 }
 
 // network is every worker's socket, and the messages under way.
 type network struct {
 	world    *World
 	links    []link
+	sockets  []socket
 	messages []message
 	free     []int32
 }
@@ -53,11 +61,13 @@ type network struct {
 func (n *network) reset(links int) {
 	if cap(n.links) < links {
 		n.links = make([]link, links)
+		n.sockets = make([]socket, links)
 	}
 	n.links = n.links[:links]
 	for i := range n.links {
 		l := &n.links[i]
-		*l = link{waiting: l.waiting[:0]}
+		*l = link{socket: &n.sockets[i]}
+		*l.socket = socket{waiting: l.waiting[:0]}
 		l.up.head, l.up.tail, l.down.head, l.down.tail = -1, -1, -1, -1
 	}
 	n.free = n.free[:0]
@@ -140,7 +150,7 @@ func (n *network) launch(who int, m int32, toServer bool) {
 	ln.tail = m
 	ln.length++
 	travel := n.world.choices.Span(ForLatency, who+1, n.world.latency, latencyTime)
-	if !l.delay.Zero() {
+	if l.slow {
 		travel += n.world.choices.Span(ForLatency, who+1, l.delay, l.delay)
 	}
 	ln.last = max(ln.last+1, n.world.now.Add(travel))
@@ -238,7 +248,7 @@ func (n *network) reached(who int, m int32, toServer bool) {
 		if p.state == paused {
 			p.held = append(p.held, e)
 		} else {
-			n.enqueue(ln, e, w.now)
+			n.enqueue(e, w.now)
 		}
 		return
 	}
@@ -246,15 +256,14 @@ func (n *network) reached(who int, m int32, toServer bool) {
 }
 
 // enqueue has a message taken in at or after at, behind those before it.
-func (n *network) enqueue(ln *lane, e event, at core.Time) {
-	ln.handled = max(ln.handled+1, at)
-	n.world.push(e.kind, int(e.who), ln.handled, e.what)
-}
-
-// rehandle is a message that waited for a paused process.
-func (n *network) rehandle(e event, at core.Time) {
-	ln, _ := n.links[e.who].lane(e.kind == evHandle)
-	n.enqueue(ln, e, at)
+func (n *network) enqueue(e event, at core.Time) {
+	l := &n.links[e.who]
+	handled := &l.upHandled
+	if e.kind == evTake {
+		handled = &l.downHandled
+	}
+	*handled = max(*handled+1, at)
+	n.world.push(e.kind, int(e.who), *handled, e.what)
 }
 
 // handle is a process taking in a message that had waited for it.

@@ -28,23 +28,33 @@ type timer struct {
 type process struct {
 	world   *World
 	machine core.Machine // nil for the raw client
-	index   int          // 0 is the server, i+1 worker i
-	state   processState
-	life    uint64 // how many times it started, so that what was meant for an earlier life is dropped
-	pid     uint64 // in its namespace
 	// offset is its monotonic clock minus the world's time. A freeze leaves the
 	// clock going; a suspended host's clock stands still.
 	offset  core.Time
-	stopped core.Time // world time of the suspension that still holds, else core.Never
 	timers  []timer
-	held    []event // what came up while it was paused
-	starved []event // heartbeat timers that came up while that thread starved
-	starve  bool
+	index   int32 // 0 is the server, i+1 worker i
+	state   processState
+	starve  bool // its heartbeat thread gets no processor
 	leaving bool // asked to shut down in order
+	life    uint64
+	few     [2]timer // where timers begins: a worker seldom has more at a time
+	*aside
+}
+
+// aside is what most events of a process do not touch. life counts its starts,
+// so that what was meant for an earlier life is dropped.
+type aside struct {
+	pid     uint64    // in its namespace
+	stopped core.Time // world time of the suspension that still holds, else core.Never
+	held    []event   // what came up while it was paused
+	starved []event   // heartbeat timers that came up while that thread starved
 }
 
 // name is the process's number as records carry it.
 func (p *process) number() uint64 { return uint64(p.index) }
+
+// actor is the process's number on the tape.
+func (p *process) actor() int { return int(p.index) }
 
 // Now is the process's monotonic clock.
 func (p *process) Now() core.Time { return p.world.now + p.offset }
@@ -54,9 +64,9 @@ func (p *process) Now() core.Time { return p.world.now + p.offset }
 func (p *process) Arm(key core.TimerKey, at core.Time) {
 	w := p.world
 	if at <= p.Now() {
-		at = p.Now().Add(w.choices.Span(ForGap, p.index, gapTime, gapTime))
-		if w.choices.Chance(ForGap, p.index, 8) { // now and then the scheduler looks elsewhere
-			at = at.Add(w.choices.Span(ForGap, p.index, longGapTime, longGapTime))
+		at = p.Now().Add(w.choices.Span(ForGap, p.actor(), gapTime, gapTime))
+		if w.choices.Chance(ForGap, p.actor(), 8) { // now and then the scheduler looks elsewhere
+			at = at.Add(w.choices.Span(ForGap, p.actor(), longGapTime, longGapTime))
 		}
 	}
 	due := at - p.offset
@@ -68,12 +78,12 @@ func (p *process) Arm(key core.TimerKey, at core.Time) {
 		t.at = at
 		if due < t.queued {
 			t.queued = due
-			w.push(evTimer, p.index, due, packKey(key))
+			w.push(evTimer, p.actor(), due, packKey(key))
 		}
 		return
 	}
 	p.timers = append(p.timers, timer{key, at, due})
-	w.push(evTimer, p.index, due, packKey(key))
+	w.push(evTimer, p.actor(), due, packKey(key))
 }
 
 // Disarm takes a timer back.
@@ -107,7 +117,7 @@ func (p *process) timerUp(e event) bool {
 		}
 		if due := t.at - p.offset; due > e.at { // moved later, or the clock stood still
 			t.queued = due
-			p.world.push(evTimer, p.index, due, e.what)
+			p.world.push(evTimer, p.actor(), due, e.what)
 			return false
 		}
 		if p.state == paused || p.starve && key.Kind.Heartbeat() {
@@ -155,19 +165,19 @@ func (p *process) forget(i int) {
 func (p *process) release(held []event) []event {
 	w := p.world
 	for _, e := range held {
-		at := w.now.Add(w.choices.Span(ForOrder, p.index, wakeTime, wakeTime))
+		at := w.now.Add(w.choices.Span(ForOrder, p.actor(), wakeTime, wakeTime))
 		switch e.kind {
 		case evTimer:
 			key := unpackKey(e.what)
 			for i := range p.timers {
 				if p.timers[i].key == key && p.timers[i].queued == heldBack {
 					p.timers[i].queued = at
-					w.push(evTimer, p.index, at, e.what)
+					w.push(evTimer, p.actor(), at, e.what)
 					break
 				}
 			}
 		case evHandle, evTake:
-			w.net.rehandle(e, at)
+			w.net.enqueue(e, at)
 		default:
 			w.push(e.kind, int(e.who), at, e.what)
 		}
@@ -225,7 +235,7 @@ func (p *process) Send(peer core.Peer, frames *core.Frames) {
 		p.world.net.reply(peer, frames)
 		return
 	}
-	p.world.net.request(p.index-1, frames)
+	p.world.net.request(p.actor()-1, frames)
 }
 
 // Open, Close and Copy begin a memory operation.
@@ -246,7 +256,7 @@ func (p *process) Record(r *core.Record) {
 }
 
 // Leave ends the process in order.
-func (p *process) Leave(core.ExitCode) { p.world.exits = append(p.world.exits, p.index) }
+func (p *process) Leave(core.ExitCode) { p.world.exits = append(p.world.exits, p.actor()) }
 
 // The latencies that a plan leaves unset, and those that are the host's own.
 var (

@@ -270,7 +270,7 @@ func (w *World) strikeWorker(step int, f *faults.Fault, i int) bool {
 		if f.Same {
 			p.pid = pid
 		}
-		w.push(evStart, p.index, w.now.Add(w.choices.Span(ForStory, step, f.Amount, respawnTime)), p.life)
+		w.push(evStart, p.actor(), w.now.Add(w.choices.Span(ForStory, step, f.Amount, respawnTime)), p.life)
 		return true
 	case faults.Cut:
 		if p.state == absent {
@@ -281,7 +281,7 @@ func (w *World) strikeWorker(step int, f *faults.Fault, i int) bool {
 	case faults.Heal:
 		return w.net.heal(i)
 	case faults.Delay:
-		l.delay = f.Amount
+		l.delay, l.slow = f.Amount, !f.Amount.Zero()
 		return true
 	case faults.StarveHeartbeat:
 		p.starve = true
@@ -354,7 +354,7 @@ func (s *story) undo(step int) {
 		case faults.Cut:
 			w.net.heal(i)
 		case faults.Delay:
-			w.net.links[i].delay = faults.Span{}
+			w.net.links[i].slow = false
 		case faults.StarveHeartbeat:
 			p.starve = false
 			if p.state == running {

@@ -26,6 +26,7 @@ type World struct {
 	events    uint64
 	records   uint64
 	processes []process // 0 is the server
+	asides    []aside   // of the processes
 	engines   []engine
 	machines  []*worker.Worker
 	server    *server.Server
@@ -98,7 +99,10 @@ func (w *World) Run(plan *Plan, choices *Choices, observer Observer) (result Res
 
 // play plays every event up to end, which then is the present.
 func (w *World) play(end core.Time) {
-	for len(w.heap.events) > 0 && w.heap.events[0].at <= end {
+	for {
+		if at, some := w.heap.peek(); !some || at > end {
+			break
+		}
 		e := w.heap.next(w.choices)
 		w.now = e.at
 		if w.handleEvent(e) {
@@ -150,6 +154,7 @@ func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 	}
 	if cap(w.processes) < links+1 {
 		w.processes = make([]process, links+1)
+		w.asides = make([]aside, links+1)
 	}
 	if cap(w.engines) < workers {
 		w.engines = make([]engine, workers)
@@ -170,9 +175,11 @@ func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 	for i := range w.processes {
 		p := &w.processes[i]
 		*p = process{
-			world: w, index: i, stopped: core.Never,
-			timers: p.timers[:0], held: p.held[:0], starved: p.starved[:0],
+			world: w, index: int32(i),
+			machine: p.machine, aside: &w.asides[i],
 		}
+		p.timers = p.few[:0]
+		*p.aside = aside{stopped: core.Never, held: p.held[:0], starved: p.starved[:0]}
 		if i > workers { // the raw client
 			p.state = running
 			w.net.connect(i-1, w.choices.Span(ForReconnect, i, connectTime, connectTime))
@@ -362,11 +369,11 @@ func (w *World) start(p *process) {
 	r.A, r.B = p.number(), p.pid
 	w.emit()
 	w.engines[p.index-1].begin()
-	w.net.connect(p.index-1, w.choices.Span(ForReconnect, p.index, connectTime, connectTime))
+	w.net.connect(p.actor()-1, w.choices.Span(ForReconnect, p.actor(), connectTime, connectTime))
 	w.feedStart(p)
 	if !wp.Idle && !config.Prober {
-		warm := w.choices.Span(ForStart, p.index, wp.Warmup, faults.Span{Low: 10 * time.Millisecond, High: time.Second})
-		w.push(evRegister, p.index, w.now.Add(warm), p.life)
+		warm := w.choices.Span(ForStart, p.actor(), wp.Warmup, faults.Span{Low: 10 * time.Millisecond, High: time.Second})
+		w.push(evRegister, p.actor(), w.now.Add(warm), p.life)
 	}
 }
 
@@ -393,7 +400,7 @@ func (w *World) startServer(p *process) {
 func (w *World) feedStart(p *process) {
 	w.input = core.Input{Kind: core.InputStart}
 	for i := range w.input.Entropy {
-		w.input.Entropy[i] = byte(w.choices.Below(ForEntropy, p.index, 256))
+		w.input.Entropy[i] = byte(w.choices.Below(ForEntropy, p.actor(), 256))
 	}
 	p.feed(&w.input)
 }
@@ -425,9 +432,9 @@ func (w *World) end(p *process, silent bool) {
 		return
 	}
 	l := &w.net.links[p.index-1]
-	w.net.disconnect(p.index-1, !silent, !silent && !l.up.cut)
+	w.net.disconnect(p.actor()-1, !silent, !silent && !l.up.cut)
 	for _, m := range l.waiting {
-		w.net.lose(p.index-1, m, true)
+		w.net.lose(p.actor()-1, m, true)
 	}
 	l.waiting = l.waiting[:0]
 	p.pid = 0
