@@ -10,9 +10,15 @@ import "math/bits"
 type index struct {
 	seed  uint64   // from the process's entropy, so that a stranger cannot choose collisions
 	heads []int32  // position+1 of each chain's newest; the length is a power of two
-	next  []int32  // by position: position+1 of the next in its chain
-	keys  []uint64 // by position
+	nodes []node   // by position
 	count int
+}
+
+// node is one position in its chain: key and successor lie together, since a
+// look-up among 100,000 pays for every cache line that it fetches.
+type node struct {
+	key  uint64
+	next int32 // position+1
 }
 
 func (x *index) bucket(key uint64) int {
@@ -29,11 +35,11 @@ func (x *index) first(key uint64) int32 {
 }
 
 // following returns the position of key that comes after pos, -1 at the end.
-func (x *index) following(pos int32, key uint64) int32 { return x.from(x.next[pos], key) }
+func (x *index) following(pos int32, key uint64) int32 { return x.from(x.nodes[pos].next, key) }
 
 func (x *index) from(at int32, key uint64) int32 {
-	for at != 0 && x.keys[at-1] != key {
-		at = x.next[at-1]
+	for at != 0 && x.nodes[at-1].key != key {
+		at = x.nodes[at-1].next
 	}
 	return at - 1
 }
@@ -43,23 +49,22 @@ func (x *index) put(key uint64, pos int32) {
 	if x.count >= len(x.heads) {
 		x.grow()
 	}
-	for int(pos) >= len(x.next) {
-		x.next = append(x.next, 0)
-		x.keys = append(x.keys, 0)
+	for int(pos) >= len(x.nodes) {
+		x.nodes = append(x.nodes, node{})
 	}
 	b := x.bucket(key)
-	x.keys[pos], x.next[pos] = key, x.heads[b]
+	x.nodes[pos] = node{key, x.heads[b]}
 	x.heads[b] = pos + 1
 	x.count++
 }
 
 // drop removes pos, which must be in the index.
 func (x *index) drop(pos int32) {
-	at := &x.heads[x.bucket(x.keys[pos])]
+	at := &x.heads[x.bucket(x.nodes[pos].key)]
 	for *at != pos+1 {
-		at = &x.next[*at-1]
+		at = &x.nodes[*at-1].next
 	}
-	*at = x.next[pos]
+	*at = x.nodes[pos].next
 	x.count--
 }
 
@@ -69,9 +74,10 @@ func (x *index) grow() {
 	for _, at := range old {
 		for at != 0 {
 			pos := at - 1
-			at = x.next[pos]
-			b := x.bucket(x.keys[pos])
-			x.next[pos] = x.heads[b]
+			n := &x.nodes[pos]
+			at = n.next
+			b := x.bucket(n.key)
+			n.next = x.heads[b]
 			x.heads[b] = pos + 1
 		}
 	}
@@ -84,11 +90,11 @@ func (x *index) reset() {
 		x.heads = nil
 	}
 	clear(x.heads)
-	x.next, x.keys, x.count = x.next[:0], x.keys[:0], 0
+	x.nodes, x.count = x.nodes[:0], 0
 }
 
 func (x *index) clone() index {
-	return index{x.seed, copied(x.heads), copied(x.next), copied(x.keys), x.count}
+	return index{x.seed, copied(x.heads), copied(x.nodes), x.count}
 }
 
 // copied is slices.Clone for state: nothing of the original's spare room.

@@ -70,7 +70,7 @@ func saveRegistry[E any](w *writer, reg *registry[E], each func(*writer, *E)) {
 	w.places(&reg.places)
 	for pos := reg.first(); pos >= 0; pos = reg.after(pos) {
 		w.int(int64(pos))
-		w.uint(reg.ids.keys[pos])
+		w.uint(reg.ids.nodes[pos].key)
 		each(w, &reg.entries[pos])
 	}
 }
