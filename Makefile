@@ -25,6 +25,7 @@ test: ## every test; fetches what they need
 bench: ## speed of the simulator and of the core (BENCHTIME=1s)
 	@scripts/deps
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+	$(GO) test -count=1 -run TestScaleAgainstFakedClocks -v ./sim
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun bench
 
 lint: ## gofmt, vet, staticcheck
