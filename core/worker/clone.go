@@ -44,8 +44,38 @@ func (w *Worker) Fingerprint(now core.Time) core.Digest {
 	w.enrol.fold(now, &d)
 	w.leave.fold(now, w.life, &d)
 	w.memory.fold(&d)
-	w.pending.fold(&d)
+	at := w.foldProtections(now, &d)
+	w.pending.fold(&d, &at)
 	return d
+}
+
+// foldProtections folds what the protections add, each where it acts. The boot
+// token is a name, but one that the server knows too: two states that know of
+// different lives of the server behave differently, so it is folded as it is.
+func (w *Worker) foldProtections(now core.Time, d *core.Digest) vantage {
+	p := &w.cfg.Protections
+	at := vantage{now: now, deadlines: p.RequestDeadlines, ordered: p.RegistrationAwarePing || p.BootToken, enrolled: w.enrolled}
+	d.Bool(p.RegistrationAwarePing)
+	d.Bool(p.BootToken)
+	d.Bool(p.EagerHeartbeat)
+	d.Bool(p.TerminalAnswers)
+	d.Bool(p.RequestDeadlines)
+	d.Bool(p.PingThroughRecovery)
+	d.Uint(w.boot)
+	d.Bool(w.warned)
+	d.Bool(w.beat.again)
+	d.Bool(w.sweep.armed)
+	if w.sweep.armed {
+		d.Since(now, w.sweep.at)
+	}
+	if w.beat.recovery.stage != enrolIdle {
+		d.Since(now, w.beat.recovery.due)
+	}
+	if at.ordered && w.beat.phase == beatAwaitsPing {
+		at.ping = w.beat.uid
+		d.Bool(w.beat.uid < w.enrolled)
+	}
+	return at
 }
 
 func (b *heartbeat) fold(now core.Time, d *core.Digest) {
@@ -91,7 +121,7 @@ func (w *Worker) Canonical(uid uint64) uint64 {
 	switch {
 	case w.beat.phase == beatAwaitsPing && uid == w.beat.uid:
 		return canonicalPing
-	case w.beat.phase == beatRecovers && uid == w.beat.recovery.uid:
+	case w.beat.recovery.stage != enrolIdle && uid == w.beat.recovery.uid:
 		return canonicalRecovery
 	case w.enrol.stage != enrolIdle && uid == w.enrol.uid:
 		return canonicalRegister

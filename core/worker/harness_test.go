@@ -217,6 +217,31 @@ func (d *desk) answer(m message, reply wire.Reply) {
 	d.step(&core.Input{Kind: core.InputFrames, Frames: &f, Arrived: d.now})
 }
 
+// refuse lets a refusal of m arrive.
+func (d *desk) refuse(m message, why core.Failure) {
+	var f core.Frames
+	wire.EncodeRefusal(&f, m.UID, m.RawType, m.Type, why)
+	d.step(&core.Input{Kind: core.InputFrames, Frames: &f, Arrived: d.now})
+}
+
+// with switches protections on by name.
+func with(names ...string) func(*core.WorkerConfig) {
+	return func(c *core.WorkerConfig) {
+		for _, n := range names {
+			if !c.Protections.Set(n, true) {
+				panic("no protection is named " + n)
+			}
+		}
+	}
+}
+
+func hardened(c *core.WorkerConfig) { c.Protections = core.Hardened() }
+
+// says is a good answer to a ping with a verdict.
+func says(v wire.PingVerdict) wire.Reply { return wire.Reply{OK: true, Ping: v} }
+
+var absent, known = wire.PingVerdict{Aware: true}, wire.PingVerdict{Aware: true, Registered: true}
+
 var yes, no = wire.Reply{OK: true}, wire.Reply{OK: false}
 
 // registered is a worker whose memory the server has.

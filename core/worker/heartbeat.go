@@ -24,7 +24,7 @@ const (
 	beatSleeps                      // TimerHeartbeat
 	beatAwaitsPing                  // TimerPingReply
 	beatCallback                    // TimerHeartbeatStep: the recovery callback is next
-	beatRecovers                    // TimerRecovery: the callback's register is on its way
+	beatRecovers                    // TimerRecovery: blocked while the callback's register is on its way
 	beatPublish                     // TimerHeartbeatStep: set or clear the health
 	beatEnded                       // it saw the stop and is gone
 )
@@ -37,10 +37,13 @@ var beatTimers = [...]core.TimerKind{
 }
 
 type heartbeat struct {
-	phase    beatPhase
-	verdict  bool      // beatPublish: the health to publish
-	due      core.Time // when the phase's timer fires
-	uid      uint64    // beatAwaitsPing: of the ping
+	phase   beatPhase
+	verdict bool      // beatPublish: the health to publish
+	again   bool      // a transfer was refused as unregistered: register after the next good ping
+	due     core.Time // when the phase's timer fires
+	uid     uint64    // beatAwaitsPing: of the ping
+	// recovery is the callback's register while it is on its way. The document's
+	// thread is in beatRecovers then; with ping-through-recovery it pings on.
 	recovery registration
 }
 
@@ -94,7 +97,14 @@ func (w *Worker) sendPing(uid uint64, out *core.Effects) {
 func (w *Worker) pingAnswered(now core.Time, out *core.Effects) {
 	out.Disarm(key(core.TimerPingReply))
 	r := w.record(out, core.PingAnswered)
-	r.A, r.Flag = w.beat.uid, w.reply.OK
+	r.A, r.Flag, r.Failure = w.beat.uid, w.reply.OK, w.reply.Refusal
+	again := w.reply.OK && !w.stopping() && w.learn(out)
+	if again && w.healthy {
+		// As if the edge had come, but in this very step, so that no transfer
+		// goes out to where it can only be refused.
+		w.healthy = false
+		w.clearHealth(out)
+	}
 	w.judgePing(now, w.reply.OK, out)
 }
 
@@ -111,12 +121,13 @@ func (w *Worker) pingTimedOut(now core.Time, out *core.Effects) {
 
 // judgePing is the cycle after the wait: the look at the stop flag comes first,
 // because a cycle that outlives its stop must touch nothing (section 6.3).
-// The health cannot have changed since the ping was sent: only this thread
-// changes it.
+// Where the callback's register is still on its way, the health is its to set.
 func (w *Worker) judgePing(now core.Time, ok bool, out *core.Effects) {
 	switch {
 	case w.stopping():
 		w.endHeartbeat(now, out)
+	case w.beat.recovery.stage != enrolIdle:
+		w.waitBeat(beatSleeps, now.Add(w.cfg.Interval), out)
 	case ok && !w.healthy:
 		w.waitBeat(beatCallback, now, out)
 	default:
@@ -154,39 +165,64 @@ func (w *Worker) publish(now core.Time, out *core.Effects) {
 	if w.healthy {
 		w.record(out, core.HealthSet)
 	} else {
-		w.record(out, core.HealthCleared)
-		if w.pending.count() > 0 {
-			w.wake(out) // get_finished would now give up on all of them
-		}
+		w.clearHealth(out)
 	}
 	w.waitBeat(beatSleeps, now.Add(w.cfg.Interval), out)
 }
 
+func (w *Worker) clearHealth(out *core.Effects) {
+	w.record(out, core.HealthCleared)
+	if w.pending.count() > 0 {
+		w.wake(out) // get_finished would now give up on all of them
+	}
+}
+
 // runRecovery is the recovery callback: it runs before the health is set, so that
 // traffic resumes only into a context that exists (section 6.2). A worker that
-// registered nothing has nothing to recover. The register blocks the heartbeat
-// thread: no ping goes out until it ended.
+// registered nothing has nothing to recover.
 func (w *Worker) runRecovery(now core.Time, out *core.Effects) {
 	w.record(out, core.RecoveryBegan)
+	w.beat.again = false
 	if !w.memory.kept {
 		w.endRecovery(now, true, out)
 		return
 	}
 	w.contexts++
 	w.beat.recovery = w.sendRegister(enrolMemory, true, out)
-	w.waitBeat(beatRecovers, now.Add(w.cfg.Timeout), out)
+	w.waitRecovery(now, out)
+	if w.cfg.Protections.PingThroughRecovery {
+		w.waitBeat(beatSleeps, now.Add(w.cfg.Interval), out)
+	}
+}
+
+// waitRecovery waits for the callback's register. The document's register
+// blocks the heartbeat thread: no ping goes out until it ended, and one that
+// takes longer than the window makes the worker look dead (B20).
+func (w *Worker) waitRecovery(now core.Time, out *core.Effects) {
+	due := now.Add(w.cfg.Timeout)
+	w.beat.recovery.due = due
+	if w.cfg.Protections.PingThroughRecovery {
+		out.Arm(key(core.TimerRecovery), due)
+		return
+	}
+	w.waitBeat(beatRecovers, due, out)
 }
 
 // recoveryAnswered ends one stage of the callback's registration.
 func (w *Worker) recoveryAnswered(now core.Time, out *core.Effects) {
 	out.Disarm(key(core.TimerRecovery))
-	w.recordRegisterEnded(&w.beat.recovery, core.NoFailure, true, out)
+	w.recordRegisterEnded(&w.beat.recovery, w.reply.Refusal, true, out)
+	if w.reply.Refusal != core.NoFailure {
+		w.registerRefused(out)
+		w.endRecovery(now, false, out)
+		return
+	}
 	if w.beat.recovery.stage == enrolMemory {
-		w.registered = true
+		w.enrolledNow()
 	}
 	if w.cfg.Blend && w.beat.recovery.stage == enrolMemory && !w.stopping() {
 		w.beat.recovery = w.sendRegister(enrolRope, true, out)
-		w.waitBeat(beatRecovers, now.Add(w.cfg.Timeout), out)
+		w.waitRecovery(now, out)
 		return
 	}
 	w.endRecovery(now, !w.stopping(), out)
@@ -195,26 +231,40 @@ func (w *Worker) recoveryAnswered(now core.Time, out *core.Effects) {
 // recoveryTimedOut fails the callback: the worker stays unhealthy and tries
 // again at its next good ping.
 func (w *Worker) recoveryTimedOut(now core.Time, out *core.Effects) {
-	if w.beat.phase != beatRecovers {
+	if w.beat.recovery.stage == enrolIdle {
 		return
 	}
 	w.recordRegisterEnded(&w.beat.recovery, core.FailDeadline, true, out)
 	w.endRecovery(now, false, out)
 }
 
-// endRecovery leaves the callback with its result.
+// endRecovery leaves the callback with its result. A thread that pinged on is
+// somewhere in its cycle and stays there: the health is set beside it.
 func (w *Worker) endRecovery(now core.Time, ok bool, out *core.Effects) {
+	beside := w.cfg.Protections.PingThroughRecovery && w.beat.recovery.stage != enrolIdle
 	w.beat.recovery = registration{}
 	w.record(out, core.RecoveryEnded).Flag = ok
-	if w.stopping() {
-		w.endHeartbeat(now, out)
-		return
+	switch {
+	case w.stopping():
+		if w.beat.phase == beatRecovers || !beside {
+			w.endHeartbeat(now, out)
+		}
+	case !beside:
+		w.publishSoon(now, ok, out)
+	case ok:
+		w.healthy = true
+		w.record(out, core.HealthSet)
 	}
-	w.publishSoon(now, ok, out)
 }
 
-// endHeartbeat ends the thread, and with it a shutdown's wait for it.
+// endHeartbeat ends the thread, and with it a shutdown's wait for it. Where the
+// callback's register is still on its way beside it, the thread is blocked in
+// it from here on, as the document's is all along (A11).
 func (w *Worker) endHeartbeat(now core.Time, out *core.Effects) {
+	if w.beat.recovery.stage != enrolIdle {
+		w.beat.phase, w.beat.due = beatRecovers, w.beat.recovery.due
+		return
+	}
 	w.beat = heartbeat{phase: beatEnded}
 	if w.life == joining {
 		out.Disarm(key(core.TimerJoin))

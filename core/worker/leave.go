@@ -92,13 +92,15 @@ func (w *Worker) sendUnregister(request wire.Type, context core.ContextKind, out
 	return uid
 }
 
+// unregisterAnswered ends the wait for one message. A refusal ends it too:
+// what could be done is done, and the reaper finds the rest.
 func (w *Worker) unregisterAnswered(uid uint64, out *core.Effects) {
 	if w.leave.ropeSent && uid == w.leave.rope {
 		w.leave.ropeSent = false
-		w.recordUnregisterEnded(uid, core.RopeState, core.NoFailure, out)
+		w.recordUnregisterEnded(uid, core.RopeState, w.reply.Refusal, out)
 	} else {
 		w.leave.memorySent = false
-		w.recordUnregisterEnded(uid, w.leave.context, core.NoFailure, out)
+		w.recordUnregisterEnded(uid, w.leave.context, w.reply.Refusal, out)
 	}
 	if !w.leave.ropeSent && !w.leave.memorySent {
 		out.Disarm(key(core.TimerUnregister))
@@ -140,8 +142,15 @@ func (w *Worker) stop(out *core.Effects) {
 		w.failRegister(core.FailStopping, out)
 	}
 	if w.beat.alive() {
+		if w.beat.recovery.stage != enrolIdle && w.beat.phase != beatRecovers {
+			out.Disarm(key(core.TimerRecovery))
+		}
 		out.Disarm(key(beatTimers[w.beat.phase]))
 		w.beat = heartbeat{phase: beatEnded}
+	}
+	if w.sweep.armed {
+		out.Disarm(key(core.TimerRequest))
+		w.sweep = sweep{}
 	}
 	w.life = gone
 	w.leave = departure{}

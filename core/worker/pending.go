@@ -29,11 +29,12 @@ const (
 
 type entry struct {
 	request    core.RequestID
-	uid        uint64   // of the message on its way
-	blocks     []uint32 // retrieve: its blocks, to be called invalid
-	tokens     []uint32 // engine-driven: the prefix, for the COMMIT
-	start, end int      // engine-driven: the range
-	prev, next int32    // in active or ready; next alone in the free list
+	uid        uint64    // of the message on its way
+	blocks     []uint32  // retrieve: its blocks, to be called invalid
+	tokens     []uint32  // engine-driven: the prefix, for the COMMIT
+	start, end int       // engine-driven: the range
+	due        core.Time // in active, with request-deadlines: when it is given up
+	prev, next int32     // in active or ready; next alone in the free list
 	stage      stage
 	outcome    core.Outcome // stageReady
 	store      bool
@@ -213,10 +214,12 @@ func (t *table) clone() table {
 
 // fold folds the entries in their two orders. Neither slots nor uids nor the
 // engine's numbers are folded: the place in the order is an entry's name.
-func (t *table) fold(d *core.Digest) {
+// What the protections ask of an entry's age is folded as their answers are.
+func (t *table) fold(d *core.Digest, at *vantage) {
 	d.Uint(uint64(t.used))
 	for s := t.active.head; s != none; s = t.entries[s].next {
 		t.entries[s].fold(d)
+		t.entries[s].foldAge(d, at)
 	}
 	for s := t.ready.head; s != none; s = t.entries[s].next {
 		t.entries[s].fold(d)
@@ -239,4 +242,23 @@ func (e *entry) fold(d *core.Digest) {
 	}
 	d.Uint(uint64(e.start))
 	d.Uint(uint64(e.end))
+}
+
+// vantage is from where an entry's age is seen.
+type vantage struct {
+	now       core.Time
+	deadlines bool
+	ordered   bool   // the next two count
+	enrolled  uint64 // first uid after the last registration
+	ping      uint64 // uid of the ping on its way
+}
+
+func (e *entry) foldAge(d *core.Digest, at *vantage) {
+	if at.deadlines {
+		d.Since(at.now, e.due)
+	}
+	if at.ordered {
+		d.Bool(e.uid < at.enrolled)
+		d.Bool(e.uid < at.ping)
+	}
 }

@@ -23,7 +23,7 @@ const (
 type registration struct {
 	stage enrolStage
 	uid   uint64
-	due   core.Time // the engine's own: when TimerRegister fires
+	due   core.Time // when TimerRegister fires, or TimerRecovery for the heartbeat's
 }
 
 // register is register_kv_caches. The memory is kept from here on, also where
@@ -68,9 +68,15 @@ func (w *Worker) waitRegister(now core.Time, out *core.Effects) {
 
 // registerAnswered ends one stage of the engine's registration.
 func (w *Worker) registerAnswered(now core.Time, out *core.Effects) {
+	if w.reply.Refusal != core.NoFailure {
+		out.Disarm(key(core.TimerRegister))
+		w.registerRefused(out)
+		w.failRegister(w.reply.Refusal, out)
+		return
+	}
 	w.recordRegisterEnded(&w.enrol, core.NoFailure, false, out)
 	if w.enrol.stage == enrolMemory {
-		w.registered = true
+		w.enrolledNow()
 		if w.cfg.Blend && !w.stopping() {
 			w.enrol = w.sendRegister(enrolRope, false, out)
 			w.waitRegister(now, out) // moves the timer that is armed
@@ -83,6 +89,12 @@ func (w *Worker) registerAnswered(now core.Time, out *core.Effects) {
 	if !whole {
 		out.Tell(core.TellRegisterFailed, 0).Failure = core.FailStopping
 		return
+	}
+	if w.cfg.Protections.EagerHeartbeat {
+		// A rank without traffic is alive too (B12). The document waits for the
+		// first transfer, because a worker may stall while it warms up; a server
+		// that must not take that for death has latch-needs-traffic.
+		w.startHeartbeat(now, out)
 	}
 	out.Tell(core.TellRegistered, 0)
 }

@@ -8,9 +8,10 @@ import (
 // Stores and retrieves: the books on what the engine submitted, so that it is
 // told of the end of each exactly once, at a get_finished (PROTOCOL, 5.4).
 //
-// Known holes, kept on purpose. A request whose reply never comes is not timed
-// out while the worker is healthy (B7), and a worker that was reaped while it
-// felt healthy is told nothing (B1). Their repairs are protections.
+// Known holes of the document, kept on purpose. A request whose reply never
+// comes is not timed out while the worker is healthy (B7; deadline.go has the
+// repair), and a worker that was reaped while it felt healthy is told nothing
+// (B1; verdict.go has the repair).
 //
 // Our choice where the facts are silent. A store that is dropped because the
 // server is away is reported too, once, as OutcomeDropped: upstream forgets
@@ -34,6 +35,7 @@ func (w *Worker) submit(now core.Time, c *core.Call, out *core.Effects) {
 		return
 	}
 	slot := w.pending.add(c.Request, store)
+	w.watch(now, slot, out)
 	e := w.pending.at(slot)
 	if !store {
 		e.blocks = append(e.blocks[:0], c.Blocks...)
@@ -97,9 +99,16 @@ func (w *Worker) drop(c *core.Call, store bool, failure core.Failure, out *core.
 }
 
 // resolve takes the reply that a pending request waited for.
-func (w *Worker) resolve(slot int32, out *core.Effects) {
+func (w *Worker) resolve(now core.Time, slot int32, out *core.Effects) {
 	e := w.pending.at(slot)
 	w.pending.forget(slot)
+	if why := w.reply.Refusal; why != core.NoFailure {
+		if why == core.FailNotRegistered {
+			w.refusedUnregistered(now, e.uid, out)
+		}
+		w.failRequest(slot, why, out)
+		return
+	}
 	switch {
 	case e.stage == stagePrepare && e.store && len(w.reply.Slots) > 0,
 		e.stage == stagePrepare && !e.store && w.reply.OK:
@@ -122,6 +131,15 @@ func (w *Worker) resolve(slot int32, out *core.Effects) {
 	default:
 		w.settle(slot, core.OutcomeMissed, out)
 	}
+}
+
+// failRequest ends a request whose reply is refused or will not come: it was
+// not served, which is more than a miss says.
+func (w *Worker) failRequest(slot int32, why core.Failure, out *core.Effects) {
+	e := w.pending.at(slot)
+	r := w.record(out, core.RequestResolved)
+	r.A, r.B, r.Failure = uint64(e.request), e.uid, why
+	w.settle(slot, core.OutcomeFailed, out)
 }
 
 // settle makes a request reportable and knocks at the engine.

@@ -37,8 +37,15 @@ type Worker struct {
 	woken bool
 	// registered is true once the server answered a registration.
 	registered bool
+	// warned is true once the engine was told that its register waits for a
+	// release, until a registration succeeds.
+	warned bool
 
-	nextUID  uint64 // counts up from 0 in the life of a client (PROTOCOL, 1.3)
+	nextUID uint64 // counts up from 0 in the life of a client (PROTOCOL, 1.3)
+	// enrolled is the first uid after the last registration that succeeded: the
+	// answer to an older one may speak of a time before it.
+	enrolled uint64
+	boot     uint64 // the server's life, as the last answered ping named it; 0 unknown
 	contexts uint32 // transfer contexts made; a recovery makes one and closes none
 
 	beat    heartbeat
@@ -46,6 +53,7 @@ type Worker struct {
 	leave   departure
 	memory  memory
 	pending table
+	sweep   sweep
 
 	names []byte // the model's name, then the salt, as bytes for the wire
 	// What follows is scratch: it has no meaning between two steps.
@@ -68,8 +76,9 @@ func (w *Worker) Reset(cfg core.WorkerConfig) {
 	w.cfg = cfg
 	w.id = 0
 	w.life = unborn
-	w.healthy, w.woken, w.registered = true, false, false
-	w.nextUID, w.contexts = 0, 0
+	w.healthy, w.woken, w.registered, w.warned = true, false, false, false
+	w.nextUID, w.enrolled, w.boot, w.contexts = 0, 0, 0, 0
+	w.sweep = sweep{}
 	w.beat, w.enrol, w.leave = heartbeat{}, registration{}, departure{}
 	w.memory.reset()
 	w.pending.reset()
@@ -169,6 +178,8 @@ func (w *Worker) fire(now core.Time, kind core.TimerKind, out *core.Effects) {
 		w.registerTimedOut(out)
 	case core.TimerJoin:
 		w.joinTimedOut(now, out)
+	case core.TimerRequest:
+		w.sweepPending(now, out)
 	case core.TimerUnregister:
 		w.unregisterTimedOut(out)
 	}
@@ -185,11 +196,16 @@ func (w *Worker) receive(now core.Time, in *core.Input, out *core.Effects) {
 	if wire.DecodeReply(in.Frames, &w.reply) != core.NoFailure {
 		return
 	}
+	if !w.cfg.Protections.TerminalAnswers {
+		w.reply.Refusal = core.NoFailure // an old client looks at no frame past the result
+	} else if w.reply.Refusal != core.NoFailure {
+		w.reply.OK = false
+	}
 	uid := w.reply.UIDNumber
 	switch {
 	case w.beat.phase == beatAwaitsPing && uid == w.beat.uid:
 		w.pingAnswered(now, out)
-	case w.beat.phase == beatRecovers && uid == w.beat.recovery.uid:
+	case w.beat.recovery.stage != enrolIdle && uid == w.beat.recovery.uid:
 		w.recoveryAnswered(now, out)
 	case w.enrol.stage != enrolIdle && uid == w.enrol.uid:
 		w.registerAnswered(now, out)
@@ -197,7 +213,7 @@ func (w *Worker) receive(now core.Time, in *core.Input, out *core.Effects) {
 		w.unregisterAnswered(uid, out)
 	default:
 		if slot := w.pending.find(uid); slot != none {
-			w.resolve(slot, out)
+			w.resolve(now, slot, out)
 		}
 	}
 }
