@@ -61,7 +61,7 @@ func heap() uint64 {
 // The figures that the server promises: under 1 KiB of heap for a tracked
 // instance, a scan of 100,000 entries under 10 ms, a page of a status at once.
 func TestWhatAHundredThousandInstancesCost(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceOn {
 		t.Skip("slow")
 	}
 	const n = 100_000
@@ -101,6 +101,9 @@ func TestWhatAHundredThousandInstancesCost(t *testing.T) {
 
 // A ping allocates nothing on its way through.
 func TestAPingAllocatesNothing(t *testing.T) {
+	if raceOn {
+		t.Skip("under the race detector pools lose things on purpose")
+	}
 	s, q := populated(t, 10, nil)
 	ping := frames(pingOf(3))
 	round := func(n int) {
