@@ -115,7 +115,13 @@ func without(n *node, keys ...string) *node {
 
 var rootKeys = []string{
 	"id", "name", "title", "story", "world", "config", "workers", "steps", "more-steps",
-	"until", "calm", "expect", "more-expect", "breaks", "variants",
+	"until", "calm", "expect", "more-expect", "breaks", "real", "variants",
+}
+
+// realKeys are what a file may say otherwise of a run with real processes,
+// beside `skip`: real time is dear, so that a window may be shorter there.
+var realKeys = []string{
+	"config", "workers", "steps", "more-steps", "until", "calm", "expect", "more-expect", "breaks",
 }
 
 // name reads a word that ids, files and command lines can carry.
@@ -152,7 +158,36 @@ func build(file string, root *node, variant string) (*Scenario, *Problem) {
 	if d.bad() {
 		return nil, d.problem
 	}
+	if v := root.get("real"); v != nil {
+		if p := s.real(file, root, v, variant); p != nil {
+			return nil, p
+		}
+	}
 	return s, nil
+}
+
+// real reads what the file says of a run with real processes.
+func (s *Scenario) real(file string, root, over *node, variant string) *Problem {
+	d := decoder{file: file}
+	if !d.mapping(over, "real", append([]string{"skip"}, realKeys...)...) {
+		return d.problem
+	}
+	if v := over.get("skip"); v != nil {
+		s.RealSkip = d.text(v, "skip", maxText)
+	}
+	if d.bad() {
+		return d.problem
+	}
+	own := without(over, "skip")
+	if len(own.keys) == 0 {
+		return nil
+	}
+	r, problem := build(file, overlay(without(root, "real"), own), variant)
+	if problem != nil {
+		return problem
+	}
+	r.RealSkip, s.Real = s.RealSkip, r
+	return nil
 }
 
 func (d *decoder) head(root *node, s *Scenario, variant string) {

@@ -269,3 +269,38 @@ func TestALargeFileIsReadInTime(t *testing.T) {
 		t.Errorf("%d bytes took %s", b.Len(), took)
 	}
 }
+
+// What a file says of real processes is laid over the story, and is as strict.
+func TestAFileSaysWhatRealProcessesPlay(t *testing.T) {
+	const story = `id: X
+name: x
+title: x
+workers: {w1: {}}
+until: 4000s
+steps:
+  - at: 20s..600s
+    kill: w1
+expect:
+  - reaped: {worker: w1, within: "[0s, grace + scan]"}
+real:
+`
+	list, err := Parse("x.yaml", []byte(story+"  config: {grace: 150s}\n  until: 400s\n  steps:\n    - {at: 20s, kill: w1}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, r := list[0], list[0].Real
+	if r == nil || r.Plan.Server.Grace != 150*time.Second || r.Plan.Until != 400*time.Second || r.Expect[0].Within.High != 180*time.Second {
+		t.Errorf("the real story is not what the file says: %+v", r)
+	}
+	if s.Plan.Server.Grace != 3600*time.Second || s.Plan.Until != 4000*time.Second {
+		t.Error("the simulated story changed with it")
+	}
+	if list, err = Parse("x.yaml", []byte(story+"  skip: no process can do that\n")); err != nil || list[0].RealSkip == "" || list[0].Real != nil {
+		t.Errorf("skip: %v", err)
+	}
+	for _, wrong := range []string{"  title: other\n", "  untill: 400s\n", "  until: 1s\n"} {
+		if _, err := Parse("x.yaml", []byte(story+wrong)); err == nil {
+			t.Errorf("%q was taken", wrong)
+		}
+	}
+}

@@ -28,6 +28,11 @@ type Scenario struct {
 	Steps  []StepNote
 	Expect []Expectation
 	Breaks []Break
+
+	// Real is the story as real processes play it, where the file says so with
+	// `real:`; nil where it is the same. RealSkip is why they cannot play it.
+	Real     *Scenario
+	RealSkip string
 }
 
 // StepNote is what a reader wants to know of one step.

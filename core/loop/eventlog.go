@@ -258,12 +258,9 @@ func ReadEvents(from io.Reader, header func(EventHeader) error, visit func(*Even
 			return false, fmt.Errorf("event log: line %d: %w", number, err)
 		}
 		if number == 1 {
-			var h EventHeader
-			if err := json.Unmarshal(line, &h); err != nil || h.Vigil != "events" {
-				return false, errors.New("event log: its first line is not that of an event log; give the file that server run --events wrote")
-			}
-			if h.Version != EventVersion {
-				return false, fmt.Errorf("event log: it is of version %d and this program reads version %d", h.Version, EventVersion)
+			h, err := ParseEventHeader(line)
+			if err != nil {
+				return false, err
 			}
 			if header != nil {
 				if err := header(h); err != nil {
@@ -273,7 +270,7 @@ func ReadEvents(from io.Reader, header func(EventHeader) error, visit func(*Even
 			continue
 		}
 		var e Event
-		if err := parseEvent(line, &e); err != nil {
+		if err := ParseEvent(line, &e); err != nil {
 			return false, fmt.Errorf("event log: line %d: %w", number, err)
 		}
 		if err := visit(&e); err != nil {
@@ -282,7 +279,20 @@ func ReadEvents(from io.Reader, header func(EventHeader) error, visit func(*Even
 	}
 }
 
-func parseEvent(line []byte, e *Event) error {
+// ParseEventHeader reads the first line of a log.
+func ParseEventHeader(line []byte) (h EventHeader, err error) {
+	if err := json.Unmarshal(line, &h); err != nil || h.Vigil != "events" {
+		return h, errors.New("event log: its first line is not that of an event log; give the file that server run --event-log wrote")
+	}
+	if h.Version != EventVersion {
+		return h, fmt.Errorf("event log: it is of version %d and this program reads version %d", h.Version, EventVersion)
+	}
+	return h, nil
+}
+
+// ParseEvent reads any other line of a log, for who follows one that is still
+// being written.
+func ParseEvent(line []byte, e *Event) error {
 	var j eventLine
 	if err := json.Unmarshal(line, &j); err != nil {
 		return err

@@ -126,44 +126,52 @@ func place(stack string) string {
 
 // collect turns what the judges found into violations.
 func (p *Player) collect(s *scenarios.Scenario, st *stage, out *Run) {
-	for _, v := range st.monitors.Violations() {
+	out.Violations = Found(s, p.design, out.Seed, st.monitors.Violations(), st.judge, out.Unfired, out.End)
+}
+
+// Found is what one run came to: what its monitors and its judge found, and
+// the steps that struck nothing, as violations of the scenario under a design.
+func Found(s *scenarios.Scenario, design string, seed uint64, broken []monitor.Violation, judge *Judge, unfired []int, end core.Time) []Violation {
+	var list []Violation
+	for _, v := range broken {
 		verdict := Liveness
 		if v.Safety {
 			verdict = Safety
 		}
-		out.Violations = append(out.Violations, Violation{
-			Seed: out.Seed, Invariant: v.Invariant, Verdict: verdict, At: v.At,
-			Actors: names(s, v.Actors), Message: v.Message, Declared: p.declared(s, v.Invariant, v.Actors),
+		list = append(list, Violation{
+			Seed: seed, Invariant: v.Invariant, Verdict: verdict, At: v.At,
+			Actors: names(s, v.Actors), Message: v.Message, Declared: declared(s, design, v.Invariant, v.Actors),
 		})
 	}
-	for i := range st.judge.findings {
-		f := &st.judge.findings[i]
+	for i := range judge.findings {
+		f := &judge.findings[i]
 		verdict := Safety
 		if f.missed {
 			verdict = Missed
 		}
-		out.Violations = append(out.Violations, Violation{
-			Seed: out.Seed, Invariant: "expect " + f.kind.String(), Verdict: verdict, At: f.at,
+		list = append(list, Violation{
+			Seed: seed, Invariant: "expect " + f.kind.String(), Verdict: verdict, At: f.at,
 			Actors: names(s, f.actors), Message: fmt.Sprintf("%s:%d: %s", s.File, f.line, f.text),
 		})
 	}
-	for _, step := range out.Unfired {
+	for _, step := range unfired {
 		if step >= len(s.Steps) || s.Steps[step].Maybe {
 			continue
 		}
-		out.Violations = append(out.Violations, Violation{
-			Seed: out.Seed, Invariant: "step", Verdict: Missed, At: out.End,
+		list = append(list, Violation{
+			Seed: seed, Invariant: "step", Verdict: Missed, At: end,
 			Message: fmt.Sprintf("%s:%d: %s never took hold", s.File, s.Steps[step].Line, s.Words(step)),
 		})
 	}
+	return list
 }
 
-// declared reports whether the file declares this break under the player's
-// design: the invariant, and no actor beside the declared ones.
-func (p *Player) declared(s *scenarios.Scenario, invariant string, actors []int) bool {
+// declared reports whether the file declares this break under a design: the
+// invariant, and no actor beside the declared ones.
+func declared(s *scenarios.Scenario, design, invariant string, actors []int) bool {
 	for i := range s.Breaks {
 		b := &s.Breaks[i]
-		if b.Design != p.design || b.Invariant != invariant {
+		if b.Design != design || b.Invariant != invariant {
 			continue
 		}
 		for _, a := range actors {
