@@ -31,12 +31,12 @@ type lane struct {
 }
 
 // link is a worker's socket: at most one connection to the server at a time.
+// It is one cache line.
 type link struct {
 	peer     core.Peer // of the connection; 0 while there is none
 	up, down lane      // towards the server, towards the worker
 	broken   bool      // a cut that resets: no connection can be made
 	slow     bool      // delay is set
-	*socket
 }
 
 // socket is what most messages of a link do not touch.
@@ -66,8 +66,8 @@ func (n *network) reset(links int) {
 	n.links = n.links[:links]
 	for i := range n.links {
 		l := &n.links[i]
-		*l = link{socket: &n.sockets[i]}
-		*l.socket = socket{waiting: l.waiting[:0]}
+		*l = link{}
+		n.sockets[i] = socket{waiting: n.sockets[i].waiting[:0]}
 		l.up.head, l.up.tail, l.down.head, l.down.tail = -1, -1, -1, -1
 	}
 	n.free = n.free[:0]
@@ -151,7 +151,7 @@ func (n *network) launch(who int, m int32, toServer bool) {
 	ln.length++
 	travel := n.world.choices.Span(ForLatency, who+1, n.world.latency, latencyTime)
 	if l.slow {
-		travel += n.world.choices.Span(ForLatency, who+1, l.delay, l.delay)
+		travel += n.world.choices.Span(ForLatency, who+1, n.sockets[who].delay, faults.Span{})
 	}
 	ln.last = max(ln.last+1, n.world.now.Add(travel))
 	n.world.push(kind, who, ln.last, n.key(m))
@@ -165,11 +165,12 @@ func (n *network) request(who int, frames *core.Frames) {
 		n.launch(who, m, true)
 		return
 	}
-	if len(l.waiting) >= maxQueued {
+	k := &n.sockets[who]
+	if len(k.waiting) >= maxQueued {
 		n.lose(who, m, true)
 		return
 	}
-	l.waiting = append(l.waiting, m)
+	k.waiting = append(k.waiting, m)
 }
 
 // reply sends the server's message; towards a connection that is gone it is
@@ -257,10 +258,10 @@ func (n *network) reached(who int, m int32, toServer bool) {
 
 // enqueue has a message taken in at or after at, behind those before it.
 func (n *network) enqueue(e event, at core.Time) {
-	l := &n.links[e.who]
-	handled := &l.upHandled
+	k := &n.sockets[e.who]
+	handled := &k.upHandled
 	if e.kind == evTake {
-		handled = &l.downHandled
+		handled = &k.downHandled
 	}
 	*handled = max(*handled+1, at)
 	n.world.push(e.kind, int(e.who), *handled, e.what)
@@ -320,32 +321,32 @@ func (n *network) deliver(who int, m int32, toServer, decoded bool) {
 
 // connect starts to connect a link after a delay.
 func (n *network) connect(who int, after time.Duration) {
-	l := &n.links[who]
-	l.epoch++
-	n.world.push(evConnect, who, n.world.now.Add(after), l.epoch)
+	k := &n.sockets[who]
+	k.epoch++
+	n.world.push(evConnect, who, n.world.now.Add(after), k.epoch)
 }
 
 // connected is a connection coming up, if both ends can.
 func (n *network) connected(e event) bool {
 	who := int(e.who)
-	l := &n.links[who]
+	l, k := &n.links[who], &n.sockets[who]
 	w := n.world
-	if l.epoch != e.what || l.peer != 0 || w.processes[who+1].state == absent {
+	if k.epoch != e.what || l.peer != 0 || w.processes[who+1].state == absent {
 		return false
 	}
 	if w.processes[0].state != running || l.broken || l.up.cut || l.down.cut {
 		n.connect(who, w.choices.Span(ForReconnect, who+1, backoffTime, backoffTime))
 		return false
 	}
-	l.connects++
-	l.peer = core.Peer(l.connects<<32 | uint64(who+1))
+	k.connects++
+	l.peer = core.Peer(k.connects<<32 | uint64(who+1))
 	r := w.truth(core.ConnectionOpened, nil)
 	r.A, r.B = uint64(l.peer), uint64(who+1)
 	w.emit()
-	for _, m := range l.waiting {
+	for _, m := range k.waiting {
 		n.launch(who, m, true)
 	}
-	l.waiting = l.waiting[:0]
+	k.waiting = k.waiting[:0]
 	return true
 }
 
@@ -353,9 +354,9 @@ func (n *network) connected(e event) bool {
 // graceful, what the worker had sent before it died still arrives. The
 // server's host learns of it unless told is false.
 func (n *network) disconnect(who int, graceful, told bool) {
-	l := &n.links[who]
+	l, k := &n.links[who], &n.sockets[who]
 	w := n.world
-	l.epoch++
+	k.epoch++
 	if l.peer == 0 {
 		return
 	}
@@ -371,7 +372,7 @@ func (n *network) disconnect(who int, graceful, told bool) {
 			// ZeroMQ may write a message again after a reconnect: the same one
 			// twice is possible across connections and only there.
 			copied := n.take(&n.messages[m].frames)
-			l.waiting = append(l.waiting, copied)
+			k.waiting = append(k.waiting, copied)
 			n.messages[m].loose = true
 			w.push(evReach, who, max(l.up.last, w.now), n.key(m))
 		default:

@@ -281,7 +281,7 @@ func (w *World) strikeWorker(step int, f *faults.Fault, i int) bool {
 	case faults.Heal:
 		return w.net.heal(i)
 	case faults.Delay:
-		l.delay, l.slow = f.Amount, !f.Amount.Zero()
+		w.net.sockets[i].delay, l.slow = f.Amount, !f.Amount.Zero()
 		return true
 	case faults.StarveHeartbeat:
 		p.starve = true

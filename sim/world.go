@@ -433,10 +433,11 @@ func (w *World) end(p *process, silent bool) {
 	}
 	l := &w.net.links[p.index-1]
 	w.net.disconnect(p.actor()-1, !silent, !silent && !l.up.cut)
-	for _, m := range l.waiting {
+	k := &w.net.sockets[p.actor()-1]
+	for _, m := range k.waiting {
 		w.net.lose(p.actor()-1, m, true)
 	}
-	l.waiting = l.waiting[:0]
+	k.waiting = k.waiting[:0]
 	p.pid = 0
 }
 
