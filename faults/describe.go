@@ -144,6 +144,12 @@ var table = [Kinds]Description{
 		Simulator: "timers of the heartbeat are held back until the time is over; the engine's requests go on",
 		Real:      "a worker of ours is told to hold its heartbeat back; a foreign worker cannot be struck, and the run says so",
 	},
+	StickEngine: {
+		Kind: StickEngine, Name: "stick-engine", Target: OnWorker, Params: []Param{untilCounter},
+		Brief:     "the engine's own thread is stuck; the heartbeat goes on",
+		Simulator: "the engine submits nothing and does not ask what ended until the time is over; the adapter and its heartbeat run",
+		Real:      "a worker of ours is told to hold its engine back; a foreign worker cannot be struck, and the run says so",
+	},
 	BusyPool: {
 		Kind: BusyPool, Name: "busy-pool", Target: OnServer,
 		Params:    []Param{{Name: "for", Field: FieldFor, Required: true, Unit: unitSpan, Meaning: "how long the pool is full"}},

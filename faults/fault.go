@@ -27,6 +27,7 @@ const (
 	Heal
 	Delay
 	StarveHeartbeat
+	StickEngine
 	BusyPool
 	SlowOpen
 	HangOpen

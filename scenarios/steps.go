@@ -11,10 +11,11 @@ import (
 // The steps of a story. Each says when, and then exactly one verb: an action
 // of an engine, or a fault by its name in the faults table.
 
-var actionVerbs = []string{"register", "store", "retrieve", "lookup", "shutdown", "traffic"}
+var actionVerbs = []string{"register", "store", "retrieve", "lookup", "shutdown", "traffic", "reallocate", "unregister"}
 
 var actionKinds = []sim.ActionKind{
 	sim.ActRegister, sim.ActStore, sim.ActRetrieve, sim.ActLookup, sim.ActShutdown, sim.ActTraffic,
+	sim.ActReallocate, sim.ActUnregister,
 }
 
 var timeKeys = []string{"at", "when", "after", "label", "maybe"}

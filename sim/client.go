@@ -3,6 +3,7 @@ package sim
 import (
 	"strconv"
 
+	"vigil/core"
 	"vigil/core/wire"
 	"vigil/faults"
 )
@@ -15,7 +16,7 @@ import (
 func clientOf(plan *Plan) bool {
 	for i := range plan.Steps {
 		do := &plan.Steps[i].Do
-		if do.Kind == ActLookup || do.Kind == ActFault && do.Fault.Kind == faults.BusyPool {
+		if do.Kind == ActLookup || do.Kind == ActUnregister || do.Kind == ActFault && do.Fault.Kind == faults.BusyPool {
 			return true
 		}
 	}
@@ -80,5 +81,22 @@ func (w *World) lookup(worker, prompt int) bool {
 		Model: []byte(c.Model), WorldSize: int64(c.WorldSize), Worker: -1, Salt: []byte(c.Salt),
 		Tokens: pr.tokens, End: int64(len(pr.tokens)), RequestID: w.name,
 	}
+	return w.ask(r)
+}
+
+// unregister sends an UNREGISTER in the name of a worker's last id: what an
+// operator does by hand, or what comes late from a connection that is gone
+// (B7, B10). The server cannot tell it from the worker's own.
+func (w *World) unregister(worker int) bool {
+	if w.identities[worker] == 0 {
+		return false
+	}
+	r := &w.asking
+	r.Reset()
+	r.Type = wire.UnregisterKVCache
+	if w.plan.Workers[worker].Config.Mode == core.ModeEngineDriven {
+		r.Type = wire.UnregisterEngineDriven
+	}
+	r.Instance = w.identities[worker]
 	return w.ask(r)
 }

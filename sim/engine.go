@@ -28,6 +28,7 @@ type engine struct {
 	registered bool
 	traffic    bool // its own traffic is on
 	ticking    bool // its next request is in the heap
+	stuck      bool // its thread is: it asks nothing and takes no answer
 }
 
 func (e *engine) process() *process { return &e.world.processes[e.index+1] }
@@ -36,7 +37,7 @@ func (e *engine) process() *process { return &e.world.processes[e.index+1] }
 func (e *engine) begin() {
 	e.pending = e.pending[:0]
 	e.next = 0
-	e.polling, e.registered, e.ticking = false, false, false
+	e.polling, e.registered, e.ticking, e.stuck = false, false, false, false
 	e.traffic = !e.plan.Traffic.Every.Zero()
 	e.allocation = -1
 }
@@ -79,7 +80,7 @@ func (e *engine) tick() bool {
 	w := e.world
 	t := &e.plan.Traffic
 	e.ticking = false
-	if !e.traffic || e.process().leaving {
+	if !e.traffic || e.stuck || e.process().leaving {
 		return false
 	}
 	if t.To != 0 && w.now >= core.Time(t.To) {
@@ -115,7 +116,7 @@ func (e *engine) schedule() {
 // engine with no free blocks waits instead, as a scheduler does.
 func (e *engine) submit(store bool, prompt int) bool {
 	w := e.world
-	if !e.registered || e.process().leaving || len(e.pending) >= maxSubmitted {
+	if !e.registered || e.stuck || e.process().leaving || len(e.pending) >= maxSubmitted {
 		return false
 	}
 	if prompt < 0 {
@@ -215,6 +216,9 @@ func (e *engine) poll() {
 
 // ask is the engine's step that asks what ended.
 func (e *engine) ask() bool {
+	if e.stuck {
+		return false // it asks once it goes on
+	}
 	e.polling = false
 	e.world.call = core.Call{Kind: core.CallFinished}
 	e.call()

@@ -59,13 +59,15 @@ type ActionKind uint8
 
 // The actions of a step.
 const (
-	ActFault    ActionKind = iota // a fault strikes
-	ActRegister                   // the engine registers its memory
-	ActStore                      // the engine submits one store
-	ActRetrieve                   // the engine submits one retrieve
-	ActLookup                     // a look-up of a prompt by a raw client beside the engine
-	ActShutdown                   // the engine leaves in order
-	ActTraffic                    // the engine's traffic starts (On) or stops
+	ActFault      ActionKind = iota // a fault strikes
+	ActRegister                     // the engine registers its memory
+	ActStore                        // the engine submits one store
+	ActRetrieve                     // the engine submits one retrieve
+	ActLookup                       // a look-up of a prompt by a raw client beside the engine
+	ActShutdown                     // the engine leaves in order
+	ActTraffic                      // the engine's traffic starts (On) or stops
+	ActReallocate                   // the engine takes other memory and registers that
+	ActUnregister                   // a raw client unregisters the worker's id in its name, alive or dead
 )
 
 // Action is what one step does.

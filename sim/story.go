@@ -161,12 +161,17 @@ func (w *World) each(target int, f func(i int)) {
 func (w *World) act(i int, do *Action) bool {
 	p := &w.processes[i+1]
 	e := &w.engines[i]
+	if do.Kind == ActUnregister {
+		return w.unregister(i)
+	}
 	if p.state != running {
 		return false
 	}
 	switch do.Kind {
 	case ActRegister:
-		return !p.leaving && e.register()
+		return !p.leaving && !e.stuck && e.register()
+	case ActReallocate:
+		return !p.leaving && e.reallocate()
 	case ActStore:
 		return e.submit(true, do.Prompt)
 	case ActRetrieve:
@@ -286,6 +291,8 @@ func (w *World) strikeWorker(step int, f *faults.Fault, i int) bool {
 	case faults.StarveHeartbeat:
 		p.starve = true
 		return p.state != absent
+	case faults.StickEngine:
+		return w.engines[i].stick()
 	}
 	return false
 }
@@ -355,6 +362,8 @@ func (s *story) undo(step int) {
 			w.net.heal(i)
 		case faults.Delay:
 			w.net.links[i].slow = false
+		case faults.StickEngine:
+			w.engines[i].unstick()
 		case faults.StarveHeartbeat:
 			p.starve = false
 			if p.state == running {

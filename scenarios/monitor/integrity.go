@@ -7,7 +7,10 @@ import (
 )
 
 // INTEGRITY: the device memory compares every delivered block's tag with what
-// a finished writer stored under that key; this monitor only passes it on.
+// a finished writer stored under that key; this monitor only passes it on. The
+// bytes of engine-driven workers are not the server's to see. There the writer
+// finishes by its COMMIT, which needs the context: a chunk that becomes
+// readable after its context went was swept there half written (B10).
 
 func (m *Set) blocksWrong(r *core.Record) {
 	m.saw.engines = true
@@ -20,4 +23,19 @@ func (m *Set) blocksWrong(r *core.Record) {
 		m.report(integrity, r.At, fmt.Sprintf("%s was told that request %d loaded, and block %d holds other bytes than were stored under its key",
 			who, r.A, r.B), w)
 	}
+}
+
+// halfWritten judges a chunk that becomes readable.
+func (m *Set) halfWritten(q *reservation, r *core.Record) {
+	c := m.contexts.get(uint64(q.incarnation))
+	if c < 0 {
+		return
+	}
+	x := &m.contexts.items[c]
+	in := &m.instances.items[x.instance]
+	if x.kind != engineDriven || !x.removed || !m.first(integrity, in.worker) {
+		return
+	}
+	m.report(integrity, r.At, fmt.Sprintf("slot %d became readable when %s's engine-driven context %d had gone at %s: it was reserved and never committed",
+		r.A, m.whose(in), q.incarnation, seconds(x.removedAt)), in.worker)
 }

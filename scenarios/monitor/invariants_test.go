@@ -530,6 +530,23 @@ func TestIntegrity(t *testing.T) {
 		{name: "right bytes", tell: func(s *tale) {
 			s.up(0, 1).submit(10, 0, 7).tell(11, 0, 7).world(11, core.Record{Kind: core.BlocksRight, Instance: id(0), A: 7, B: 3})
 		}},
+		{name: "what a dead writer had half written becomes readable (B10)", tell: func(s *tale) {
+			s.born(1, 0).pair(2, 0, 1).claim(3, 0, core.ChunkReserved, 1, 5)
+			s.remove(3700, 0, 1, core.EngineDriven, core.RemovedByReaper).strategy(3700, 0, 1, core.StrategyRemoved)
+			s.claim(3700, 0, core.ChunkReady, 1, 5).giveBack(3700, 0, 1, core.EngineDriven)
+		}, breaks: []string{"INTEGRITY"}},
+		{name: "it is dropped instead", tell: func(s *tale) {
+			s.born(1, 0).pair(2, 0, 1).claim(3, 0, core.ChunkReserved, 1, 5)
+			s.remove(3700, 0, 1, core.EngineDriven, core.RemovedByReaper).strategy(3700, 0, 1, core.StrategyRemoved)
+			s.claim(3700, 0, core.ChunkDropped, 1, 5).giveBack(3700, 0, 1, core.EngineDriven)
+		}},
+		{name: "a commit while the context serves", tell: func(s *tale) {
+			s.born(1, 0).pair(2, 0, 1).claim(3, 0, core.ChunkReserved, 1, 5).claim(4, 0, core.ChunkReady, 1, 5)
+		}},
+		{name: "a copy of the server's own that ends after its context went", tell: func(s *tale) {
+			s.up(0, 1).claim(3, 0, core.ChunkReserved, 1, 5).reap(200, 0, 1)
+			s.claim(200.5, 0, core.ChunkReady, 1, 5).release(200.6, 201, 0, 1).serve(202, 0, 2)
+		}},
 	})
 }
 

@@ -134,7 +134,7 @@ func (m *Set) onceFinish(end core.Time) {
 	}
 	for i := range m.contexts.items {
 		x := &m.contexts.items[i]
-		if x.incarnation == 0 || x.serving || !x.removed || x.shares <= 0 && x.mapping == 0 || m.underRelease(x) {
+		if x.incarnation == 0 || x.serving || !x.removed || x.shares <= 0 && x.mapping == 0 || m.underRelease(x) || m.stuckMapping(x) {
 			continue
 		}
 		due := max(x.removedAt, m.upSince).Add(m.releases() + m.setup.CopyBound + stepSlack)

@@ -151,6 +151,7 @@ func (m *Set) chunkReserved(r *core.Record) {
 func (m *Set) chunkReady(r *core.Record) {
 	if at := m.reserved.get(r.A + 1); at >= 0 {
 		m.fenceChunk(&m.reserved.items[at], r)
+		m.halfWritten(&m.reserved.items[at], r)
 	}
 	m.unreserve(r.A + 1)
 }
@@ -190,7 +191,7 @@ func (m *Set) terminalLeftovers(end core.Time) {
 	}
 	for i := range m.contexts.items {
 		x := &m.contexts.items[i]
-		if x.incarnation == 0 || x.serving || !x.removed || x.reserved <= 0 {
+		if x.incarnation == 0 || x.serving || !x.removed || x.reserved <= 0 || m.stuckMapping(x) { // parked, with the copy that fills it
 			continue
 		}
 		due := max(x.removedAt, m.upSince).Add(timeout + m.setup.CopyBound + m.setup.ReleaseBound + stepSlack)

@@ -13,12 +13,17 @@ import (
 // Compile returns the plan of a scenario under these protections.
 func Compile(s *scenarios.Scenario, p core.Protections) *sim.Plan {
 	plan := *s.Plan
-	plan.Server.Protections = p
 	plan.Workers = append([]sim.WorkerPlan(nil), s.Plan.Workers...)
+	protect(&plan, p)
+	return &plan
+}
+
+// protect has every process of a plan run under these protections.
+func protect(plan *sim.Plan, p core.Protections) {
+	plan.Server.Protections = p
 	for i := range plan.Workers {
 		plan.Workers[i].Config.Protections = p
 	}
-	return &plan
 }
 
 // The worst honest times where a plan leaves them to the simulator (sim.Plan).
