@@ -1,8 +1,8 @@
 // Package zmq is the production transport: the server's ROUTER socket and a
 // client's DEALER socket over libzmq, through github.com/pebbe/zmq4 (cgo).
 //
-// Contract. A socket belongs to one goroutine that is locked to its thread; it
-// alone receives, sends and looks at the socket's events. It gives each message
+// Contract. A socket belongs to one goroutine; it alone receives, sends and
+// looks at the socket's events. It gives each message
 // to the Sink inside a call, so the Sink must not block for long and must copy
 // what it keeps. Other goroutines hand messages over with Send, which copies
 // them into a bounded queue and never blocks; what does not fit is dropped and

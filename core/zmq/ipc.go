@@ -75,11 +75,29 @@ func prepareIPC(path string) error {
 	return nil
 }
 
+// socketFile is the file of a bound ipc endpoint.
+type socketFile struct {
+	path string
+	info fs.FileInfo
+}
+
 // secureIPC lets in this user alone. Until it ran, the process's umask decides;
 // with the usual ones nobody else may write, which is what connecting needs.
-func secureIPC(path string) error {
-	if err := os.Chmod(path, 0o600); err != nil {
-		return fmt.Errorf("zmq: ipc://%s: %w", path, err)
+func secureIPC(path string) (f socketFile, err error) {
+	if err = os.Chmod(path, 0o600); err == nil {
+		f.path = path
+		f.info, err = os.Lstat(path)
 	}
-	return nil
+	if err != nil {
+		return f, fmt.Errorf("zmq: ipc://%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// remove takes the file away, which libzmq does not, unless it is another
+// server's by now.
+func (f *socketFile) remove() {
+	if info, err := os.Lstat(f.path); err == nil && os.SameFile(info, f.info) {
+		os.Remove(f.path)
+	}
 }

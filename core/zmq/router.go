@@ -22,6 +22,7 @@ type Router struct {
 	peers     *peerTable
 	opener    Opener // nil where the sink is none
 	endpoints []string
+	files     []socketFile
 }
 
 var _ core.Transport = (*Router)(nil)
@@ -38,6 +39,11 @@ func Listen(options Options, sink Sink) (*Router, error) {
 	}
 	r := new(Router)
 	r.opener, _ = sink.(Opener)
+	r.after = func() {
+		for i := range r.files {
+			r.files[i].remove()
+		}
+	}
 	err := r.start(r, zmq4.ROUTER, options, sink, func() error {
 		r.peers = newPeerTable(r.options.MaxPeers)
 		if err := r.options.server(r.soc); err != nil {
@@ -84,10 +90,12 @@ func (r *Router) bind(endpoint string) error {
 		return fmt.Errorf("zmq: cannot bind to %s: %w%s", endpoint, err, remedy)
 	}
 	if path != "" {
-		if err := secureIPC(path); err != nil {
+		file, err := secureIPC(path)
+		if err != nil {
 			os.Remove(path)
 			return err
 		}
+		r.files = append(r.files, file)
 	}
 	bound, err := r.soc.GetLastEndpoint()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -214,55 +215,45 @@ func TestRepliesToNobody(t *testing.T) {
 	}
 }
 
-// One connection floods. The others are served meanwhile, each in its turn.
+// One connection floods. The others are served meanwhile, each in its turn: a
+// request beside the flood waits for a batch, not for the flood.
 func TestAFloodFromOneLeavesTheOthersTheirShare(t *testing.T) {
-	var flood, calm atomic.Int64
+	var flood atomic.Int64
 	var r *Router
 	ready := make(chan struct{})
 	server := &echo{on: func(p core.Peer, f *core.Frames) {
 		<-ready
-		if f.Part(0)[0] == 'f' {
-			flood.Add(1)
-			time.Sleep(20 * time.Microsecond) // the server is the slow part
+		if f.Part(0)[0] != 'f' {
+			r.Send(p, f)
 			return
 		}
-		calm.Add(1)
-		r.Send(p, f)
+		flood.Add(1)
+		time.Sleep(time.Millisecond) // the server is the slow part
 	}}
-	r = listen(t, Options{}, server)
+	r = listen(t, Options{Batch: 8}, server)
 	close(ready)
-	storm := dial(t, Options{}, r.Endpoints()[0], new(ear))
+	storm := dial(t, Options{Linger: -1}, r.Endpoints()[0], new(ear))
 	client := new(ear)
 	d := dial(t, Options{}, r.Endpoints()[0], client)
-	stop := make(chan struct{})
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		f := message("flood")
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				storm.Send(0, f)
-			}
-		}
-	}()
-	eventually(t, "the flood runs", func() bool { return flood.Load() > 2000 })
-	worst := time.Duration(0)
-	for i := range 50 {
+	const waiting = 10000 // in sockets and queues: 10 s of the server's time
+	for range waiting {
+		storm.Send(0, message("flood"))
+	}
+	eventually(t, "the flood runs", func() bool { return flood.Load() > 0 })
+	var times []time.Duration
+	for i := range 9 {
 		began := time.Now()
 		d.Send(0, message("c"))
 		client.wait(t, i+1)
-		worst = max(worst, time.Since(began))
+		times = append(times, time.Since(began))
 	}
-	before := flood.Load()
-	close(stop)
-	<-stopped
-	if worst > 500*time.Millisecond {
-		t.Errorf("a request beside the flood took %s", worst)
+	if n := flood.Load(); n > waiting/2 {
+		t.Skipf("%d of the flood are gone already: this machine is too busy to tell", n)
 	}
-	t.Logf("flood %d, calm %d, slowest %s", before, calm.Load(), worst)
+	slices.Sort(times)
+	if median := times[len(times)/2]; median > 500*time.Millisecond {
+		t.Errorf("requests beside the flood took %s", times)
+	}
 }
 
 type echo struct {
