@@ -42,7 +42,7 @@ const everySymbol = "*"
 // A name joins the list only when it reads no clock, entropy, environment or
 // address, keeps no state of its own, and needs no float.
 var allowed = map[string]string{
-	"bytes":           "Clone Compare Contains ContainsAny ContainsRune Count Cut Equal HasPrefix HasSuffix Index IndexAny IndexByte LastIndexByte NewReader TrimPrefix TrimSuffix",
+	"bytes":           "Clone Compare Contains ContainsAny ContainsRune Count Cut CutPrefix CutSuffix Equal HasPrefix HasSuffix Index IndexAny IndexByte LastIndexByte NewReader TrimPrefix TrimSuffix",
 	"cmp":             "Compare Less Or Ordered",
 	"crypto/sha256":   "BlockSize New Size Sum256",
 	"encoding/binary": "AppendUvarint AppendVarint BigEndian LittleEndian MaxVarintLen64 PutUvarint Uvarint Varint",
