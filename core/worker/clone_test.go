@@ -58,6 +58,107 @@ func TestACloneIsIndependent(t *testing.T) {
 	}
 }
 
+// protectedLife is one life in which every protection acts.
+var protectedLife = []func(d *desk){
+	func(d *desk) { d.register() },
+	func(d *desk) { d.answer(d.last(wire.RegisterKVCache), wire.Reply{}) },
+	func(d *desk) { d.settle() },
+	func(d *desk) { d.retrieve(1, 5, 6) },
+	func(d *desk) {
+		d.answer(d.last(wire.Ping), says(wire.PingVerdict{Aware: true, Registered: true, Boot: 7}))
+	},
+	func(d *desk) { d.store(2) },
+	func(d *desk) { d.pass(interval) },
+	func(d *desk) { d.retrieve(3, 9) },
+	func(d *desk) { d.refuse(d.last(wire.Retrieve), core.FailNotRegistered) },
+	func(d *desk) { d.answer(d.last(wire.Ping), says(wire.PingVerdict{Aware: true, Boot: 8})) },
+	func(d *desk) { d.settle() },
+	func(d *desk) { d.pass(interval) },
+	func(d *desk) { d.refuse(d.last(wire.RegisterKVCache), core.FailReleasing) },
+	func(d *desk) { d.answer(d.last(wire.Ping), says(wire.PingVerdict{Aware: true, Boot: 8})) },
+	func(d *desk) { d.settle() },
+	func(d *desk) { d.answer(d.last(wire.RegisterKVCache), wire.Reply{}) },
+	func(d *desk) { d.finished() },
+	func(d *desk) { d.retrieve(4, 1) },
+	func(d *desk) { d.refuse(d.last(wire.Retrieve), core.FailNotRegistered) },
+	func(d *desk) { d.pass(time.Second) },
+	func(d *desk) { d.answer(d.last(wire.Ping), yes) },
+	func(d *desk) { d.settle() },
+	func(d *desk) { d.call(core.Call{Kind: core.CallShutdown}) },
+	func(d *desk) { d.settle() },
+	func(d *desk) { d.pass(core.JoinBound) },
+	func(d *desk) { d.refuse(d.last(wire.UnregisterKVCache), core.FailStopping) },
+}
+
+// The same with every protection on.
+func TestAProtectedCloneIsIndependent(t *testing.T) {
+	seen := map[core.Digest]int{}
+	for stop := range protectedLife {
+		d := newDesk(t, hardened)
+		for _, act := range protectedLife[:stop] {
+			act(d)
+		}
+		original, before := d.w, d.w.Fingerprint(d.now)
+		if step, known := seen[before]; known {
+			t.Fatalf("after %d and %d steps it folds alike", step, stop)
+		}
+		seen[before] = stop
+		d.w = original.Clone()
+		now, records := d.now, len(d.records)
+		for _, act := range protectedLife[stop:] {
+			act(d)
+		}
+		if original.Fingerprint(now) != before {
+			t.Fatalf("a clone's life from step %d changed its original", stop)
+		}
+		whole := newDesk(t, hardened)
+		for _, act := range protectedLife {
+			act(whole)
+		}
+		if d.story(records, whole.kinds(records)...); !d.left {
+			t.Fatal("the life did not end")
+		}
+	}
+}
+
+// What the protections remember is told apart, each by itself.
+func TestFingerprintsTellProtectedStatesApart(t *testing.T) {
+	fresh := func() *desk {
+		d := serving(t, known, hardened)
+		d.pass(interval)
+		d.retrieve(2, 5)
+		return d
+	}
+	same := fresh()
+	for name, change := range map[string]func(d *desk){
+		"the server's life":               func(d *desk) { d.w.boot++ },
+		"the warning":                     func(d *desk) { d.w.warned = true },
+		"the wish to register again":      func(d *desk) { d.w.beat.again = true },
+		"a request's deadline":            func(d *desk) { d.w.pending.at(d.w.pending.active.head).due++ },
+		"the deadline's timer":            func(d *desk) { d.w.sweep.at++ },
+		"that there is such a timer":      func(d *desk) { d.w.sweep = sweep{} },
+		"a request older than its ping":   func(d *desk) { d.w.beat.uid = d.w.nextUID },
+		"a ping older than the register":  func(d *desk) { d.w.enrolled = d.w.beat.uid + 1 },
+		"all older than the register":     func(d *desk) { d.w.enrolled = d.w.nextUID },
+		"a recovery beside the heartbeat": func(d *desk) { d.w.beat.recovery = registration{stage: enrolMemory, due: d.now + 9} },
+		"a protection":                    func(d *desk) { d.w.cfg.Protections.PingThroughRecovery = false },
+	} {
+		d := fresh()
+		if d.w.Fingerprint(d.now) != same.w.Fingerprint(same.now) {
+			t.Fatal("one story, two fingerprints")
+		}
+		if change(d); d.w.Fingerprint(d.now) == same.w.Fingerprint(same.now) {
+			t.Errorf("%s is not folded", name)
+		}
+	}
+	d, e := fresh(), fresh()
+	d.w.beat.recovery = registration{stage: enrolMemory, due: d.now + 9}
+	e.w.beat.recovery = registration{stage: enrolMemory, due: d.now + 8}
+	if d.w.Fingerprint(d.now) == e.w.Fingerprint(e.now) {
+		t.Error("a recovery's deadline is not folded")
+	}
+}
+
 // The exports of a clone do not lie in its original's buffers.
 func TestACloneOwnsItsMemory(t *testing.T) {
 	d := registered(t)
@@ -152,5 +253,15 @@ func TestResetIsNew(t *testing.T) {
 	d.w.Reset(cfg)
 	if d.w.Fingerprint(0) != New(cfg).Fingerprint(0) {
 		t.Fatal("something of the last life is left")
+	}
+	for stop := range protectedLife {
+		d = newDesk(t, hardened)
+		for _, act := range protectedLife[:stop] {
+			act(d)
+		}
+		d.w.Reset(d.w.cfg)
+		if d.w.Fingerprint(0) != New(d.w.cfg).Fingerprint(0) || d.w.enrolled != 0 || d.w.boot != 0 {
+			t.Fatalf("something of a life of %d steps is left", stop)
+		}
 	}
 }

@@ -20,8 +20,9 @@ type rig struct {
 	now   core.Time
 }
 
-func newRig(tb testing.TB, mode core.TransferMode) *rig {
+func newRig(tb testing.TB, mode core.TransferMode, design core.Protections) *rig {
 	cfg := core.DefaultWorkerConfig()
+	cfg.Protections = design
 	cfg.Mode, cfg.ChunkTokens = mode, 16
 	r := &rig{w: New(cfg)}
 	r.step(core.Input{Kind: core.InputStart, Entropy: [16]byte{8: 9}})
@@ -29,7 +30,7 @@ func newRig(tb testing.TB, mode core.TransferMode) *rig {
 	r.answer(wire.Reply{ShmName: []byte("/pool")})
 	r.store()
 	r.step(core.Input{Kind: core.InputTimer, Timer: core.TimerKey{Kind: core.TimerHeartbeat}})
-	r.answer(wire.Reply{OK: true})
+	r.answer(pingReply)
 	if !r.w.Registered() || r.w.beat.phase != beatSleeps {
 		tb.Fatal("the rig does not stand")
 	}
@@ -54,8 +55,12 @@ func (r *rig) answer(reply wire.Reply) {
 func (r *rig) ping() {
 	r.now += core.Time(10 * time.Second)
 	r.step(core.Input{Kind: core.InputTimer, Timer: core.TimerKey{Kind: core.TimerHeartbeat}})
-	r.answer(wire.Reply{OK: true})
+	r.answer(pingReply)
 }
+
+// pingReply says all that a hardened server says; to the document's worker it
+// is a yes.
+var pingReply = wire.Reply{OK: true, Ping: wire.PingVerdict{Aware: true, Registered: true, Boot: 1 << 50}}
 
 var storeCall = core.Call{Kind: core.CallStore, Request: 1 << 33, Tokens: tokens, End: 32, Blocks: []uint32{1, 2}}
 var retrieveCall = core.Call{Kind: core.CallRetrieve, Request: 1 << 34, Tokens: tokens, End: 32, Blocks: []uint32{1, 2}}
@@ -81,15 +86,17 @@ func (r *rig) end(reply wire.Reply) {
 }
 
 func TestTheHotPathAllocatesNothing(t *testing.T) {
-	r := newRig(t, core.ModeServerDriven)
-	for name, act := range map[string]func(){"ping": r.ping, "store": r.store, "retrieve": r.retrieve} {
-		act()
-		if n := testing.AllocsPerRun(200, act); n != 0 {
-			t.Errorf("a %s allocates %g times", name, n)
+	for _, design := range []core.Protections{core.Document(), core.Hardened()} {
+		r := newRig(t, core.ModeServerDriven, design)
+		for name, act := range map[string]func(){"ping": r.ping, "store": r.store, "retrieve": r.retrieve} {
+			act()
+			if n := testing.AllocsPerRun(200, act); n != 0 {
+				t.Errorf("%s: a %s allocates %g times", design, name, n)
+			}
 		}
 	}
 	// The maps of PREPARE replies are the codec's to pay for.
-	r = newRig(t, core.ModeEngineDriven)
+	r := newRig(t, core.ModeEngineDriven, core.Document())
 	for name, c := range map[string]struct {
 		act   func()
 		t     wire.Type
@@ -119,33 +126,28 @@ func TestAnIdleWorkerIsSmall(t *testing.T) {
 	}
 }
 
-func BenchmarkPing(b *testing.B) {
-	r := newRig(b, core.ModeServerDriven)
-	b.ReportAllocs()
-	for b.Loop() {
-		r.ping()
+// eachDesign runs act under the document and with every protection.
+func eachDesign(b *testing.B, act func(*rig)) {
+	for _, design := range []core.Protections{core.Document(), core.Hardened()} {
+		b.Run(design.String(), func(b *testing.B) {
+			r := newRig(b, core.ModeServerDriven, design)
+			b.ReportAllocs()
+			for b.Loop() {
+				act(r)
+			}
+		})
 	}
 }
 
-func BenchmarkStore(b *testing.B) {
-	r := newRig(b, core.ModeServerDriven)
-	b.ReportAllocs()
-	for b.Loop() {
-		r.store()
-	}
-}
+func BenchmarkPing(b *testing.B) { eachDesign(b, (*rig).ping) }
 
-func BenchmarkRetrieve(b *testing.B) {
-	r := newRig(b, core.ModeServerDriven)
-	b.ReportAllocs()
-	for b.Loop() {
-		r.retrieve()
-	}
-}
+func BenchmarkStore(b *testing.B) { eachDesign(b, (*rig).store) }
+
+func BenchmarkRetrieve(b *testing.B) { eachDesign(b, (*rig).retrieve) }
 
 // BenchmarkDropped is a submit and its report with no message: the books alone.
 func BenchmarkDropped(b *testing.B) {
-	r := newRig(b, core.ModeServerDriven)
+	r := newRig(b, core.ModeServerDriven, core.Document())
 	r.w.healthy = false
 	b.ReportAllocs()
 	for b.Loop() {

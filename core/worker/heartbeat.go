@@ -182,7 +182,6 @@ func (w *Worker) clearHealth(out *core.Effects) {
 // registered nothing has nothing to recover.
 func (w *Worker) runRecovery(now core.Time, out *core.Effects) {
 	w.record(out, core.RecoveryBegan)
-	w.beat.again = false
 	if !w.memory.kept {
 		w.endRecovery(now, true, out)
 		return

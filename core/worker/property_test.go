@@ -20,6 +20,15 @@ func TestAnyInputInAnyOrder(t *testing.T) {
 			c.Blend = rapid.Bool().Draw(t, "blend")
 			c.Prober = rapid.IntRange(0, 9).Draw(t, "prober") == 0
 			c.Legacy = rapid.IntRange(0, 9).Draw(t, "legacy") == 0
+			switch rapid.IntRange(0, 3).Draw(t, "design") {
+			case 0: // the document's
+			case 1:
+				c.Protections = core.Hardened()
+			default:
+				for _, name := range core.ProtectionNames() {
+					c.Protections.Set(name, rapid.Bool().Draw(t, name))
+				}
+			}
 		})
 		d.twins = true
 		next := core.RequestID(0)
@@ -43,6 +52,14 @@ func TestAnyInputInAnyOrder(t *testing.T) {
 					if rapid.Bool().Draw(t, "slots") {
 						reply.Slots = []wire.PoolSlot{{Length: 8, Shape: []int64{1}, DType: []byte("float16")}}
 						reply.Indices = []int64{0}
+					}
+					if m.Type == wire.Ping && rapid.Bool().Draw(t, "verdict") {
+						reply.Ping = wire.PingVerdict{Aware: rapid.Bool().Draw(t, "aware"), Boot: rapid.Uint64Range(0, 2).Draw(t, "boot")}
+						reply.Ping.Registered = reply.Ping.Aware && rapid.Bool().Draw(t, "registered")
+					}
+					if rapid.IntRange(0, 4).Draw(t, "refused") == 0 {
+						d.refuse(m, rapid.SampledFrom([]core.Failure{core.FailNotRegistered, core.FailReleasing, core.FailNoSpace}).Draw(t, "why"))
+						break
 					}
 					d.answer(m, reply)
 				}
@@ -115,6 +132,7 @@ func check(t *rapid.T, d *desk, submitted core.RequestID) {
 			}
 		}
 	}
+	checkRecoveries(t, d)
 	told := map[core.RequestID]int{}
 	for _, tell := range d.tells {
 		if tell.Kind == core.TellFinished {
@@ -129,5 +147,55 @@ func check(t *rapid.T, d *desk, submitted core.RequestID) {
 	seen := len(d.saw(core.Submitted))
 	if len(told)+d.w.Pending() != seen {
 		t.Fatalf("%d submitted, %d told, %d pending", seen, len(told), d.w.Pending())
+	}
+}
+
+// checkRecoveries judges the order of health and recovery: the health is set by
+// a recovery that succeeded and by nothing else, recoveries never overlap, no
+// request is resolved twice, and with the protection on, none is older than its
+// patience.
+func checkRecoveries(t *rapid.T, d *desk) {
+	healthy, recovering, succeeded := true, false, false
+	resolved := map[uint64]bool{}
+	for _, r := range d.records {
+		switch r.Kind {
+		case core.HealthCleared:
+			if !healthy {
+				t.Fatal("cleared twice")
+			}
+			healthy, succeeded = false, false
+		case core.HealthSet:
+			if healthy || !succeeded {
+				t.Fatal("health was set without a recovery")
+			}
+			healthy = true
+		case core.RecoveryBegan:
+			if healthy || recovering {
+				t.Fatal("a recovery of what is well, or a second one")
+			}
+			recovering = true
+		case core.RecoveryEnded:
+			if !recovering {
+				t.Fatal("a recovery ended twice")
+			}
+			recovering, succeeded = false, r.Flag
+		case core.RequestSent:
+			if !healthy && d.w.cfg.Mode == core.ModeServerDriven {
+				t.Fatal("a transfer went out while unhealthy")
+			}
+		case core.RequestResolved:
+			if resolved[r.A] {
+				t.Fatalf("request %d was resolved twice", r.A)
+			}
+			resolved[r.A] = true
+		}
+	}
+	if !d.w.cfg.Protections.RequestDeadlines {
+		return
+	}
+	for s := d.w.pending.active.head; s != none; s = d.w.pending.entries[s].next {
+		if at, armed := d.timers[core.TimerRequest]; !armed || at > d.w.pending.at(s).due {
+			t.Fatal("a request waits that no timer will end")
+		}
 	}
 }

@@ -193,12 +193,47 @@ func TestAStaleRefusalWakesNobody(t *testing.T) {
 	pings := d.count(wire.Ping)
 	d.refuse(late, core.FailNotRegistered)
 	d.settle()
+	if d.count(wire.Ping) != pings {
+		t.Fatal("a stale refusal woke the heartbeat")
+	}
 	d.beat(known)
 	d.settle()
 	if d.count(wire.Ping) != pings+1 || d.count(wire.RegisterKVCache) != 2 {
 		t.Fatal("a stale refusal was believed")
 	}
 	d.told(d.finished()[0], 2, core.OutcomeFailed, 5)
+}
+
+// The engine's own register, between the refusal and the ping's answer, does
+// what the refusal asked for.
+func TestTheEnginesRegisterSettlesARefusal(t *testing.T) {
+	d := serving(t, known, hardened)
+	d.retrieve(2, 5)
+	d.refuse(d.last(wire.Retrieve), core.FailNotRegistered)
+	d.settle()
+	d.register()
+	d.answer(d.last(wire.RegisterKVCache), wire.Reply{})
+	d.answer(d.last(wire.Ping), says(known))
+	d.settle()
+	if !d.w.Healthy() || d.count(wire.RegisterKVCache) != 2 {
+		t.Fatal("it registered what was registered")
+	}
+}
+
+// QUIET: a first registration that failed is not brought about behind the
+// engine's back, whatever the pings say.
+func TestAFailedFirstRegistrationIsNotRetriedByPings(t *testing.T) {
+	d := newDesk(t, with("registration-aware-ping", "boot-token"))
+	d.register()
+	d.pass(timeout)
+	d.store(1)
+	d.settle()
+	d.answer(d.last(wire.Ping), says(wire.PingVerdict{Aware: true, Boot: 7}))
+	d.beat(wire.PingVerdict{Boot: 8})
+	d.settle()
+	if !d.w.Healthy() || d.count(wire.RegisterKVCache) != 1 {
+		t.Fatal("it registered for an engine that gave up")
+	}
 }
 
 // Any other refusal says nothing about the registration, and neither does one
@@ -430,6 +465,33 @@ func TestARefusedPingIsANo(t *testing.T) {
 	if d.w.Healthy() || r[len(r)-1].Failure != core.FailQueueFull || r[len(r)-1].Flag {
 		t.Fatal("still healthy")
 	}
+}
+
+func TestAPingRefusedInContradictionIsANo(t *testing.T) {
+	d := serving(t, known, hardened)
+	d.pass(interval)
+	m := d.last(wire.Ping)
+	var f core.Frames
+	wire.EncodeReply(&f, m.UID, m.RawType, wire.Ping, &yes)
+	f.Append(append([]byte{0xa0 | 18}, "vigil.refused:lost"...))
+	d.step(&core.Input{Kind: core.InputFrames, Frames: &f})
+	d.settle()
+	if d.w.Healthy() {
+		t.Fatal("a refusal was taken for a yes")
+	}
+}
+
+// A cycle that outlives the stop touches nothing, whatever it learns.
+func TestAStragglerLearnsNothing(t *testing.T) {
+	d := serving(t, wire.PingVerdict{Boot: 7}, hardened)
+	d.retrieve(2, 5)
+	d.pass(interval)
+	d.call(core.Call{Kind: core.CallShutdown})
+	d.pass(core.JoinBound)
+	from := len(d.records)
+	d.answer(d.last(wire.Ping), says(wire.PingVerdict{Aware: true, Boot: 8}))
+	d.settle()
+	d.story(from, core.PingAnswered)
 }
 
 // CONVERGE: a worker whose own old mapping is stuck in release is told so, once
@@ -693,6 +755,22 @@ func TestShutdownDuringARecoveryThatIsPingedThrough(t *testing.T) {
 				t.Fatalf("left %t with timers %v", d.left, d.timers)
 			}
 		}
+	}
+}
+
+// The worker is gone before its ping and its register ended: no timer of it is
+// left.
+func TestTheEndTakesTheTimersOfARecoveryBack(t *testing.T) {
+	d := unhealthy(t, hardened)
+	d.pass(interval)
+	d.answer(d.last(wire.Ping), yes)
+	d.settle()
+	d.pass(interval)
+	d.call(core.Call{Kind: core.CallShutdown})
+	d.pass(core.JoinBound)
+	d.answer(d.last(wire.UnregisterKVCache), wire.Reply{})
+	if !d.left || len(d.timers) != 0 {
+		t.Fatalf("left %t with timers %v", d.left, d.timers)
 	}
 }
 

@@ -74,7 +74,7 @@ func (w *Worker) enrolledNow() {
 // ping, so that a server that just refuses everything is not registered with
 // blindly.
 func (w *Worker) refusedUnregistered(now core.Time, uid uint64, out *core.Effects) {
-	if !w.cfg.Protections.RegistrationAwarePing || uid < w.enrolled || !w.healthy || !w.hadRegistered() || w.beat.again {
+	if !w.cfg.Protections.RegistrationAwarePing || uid < w.enrolled || !w.healthy || !w.hadRegistered() {
 		return
 	}
 	w.beat.again = true
