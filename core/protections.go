@@ -31,9 +31,9 @@ type Protections struct {
 	// that is still warming up, and may stall in it, on the short window. With
 	// it, a ping latches only an entry that has transferred.
 	LatchNeedsTraffic bool
-	// TerminalAnswers (server, B7). The document is silent on every failure, and
+	// TerminalAnswers (both, B7). The document is silent on every failure, and
 	// the client waits for ever. With it, every request ends in a refusal that
-	// an old client survives and that names its reason to a new one.
+	// an old client survives, and a worker that has it too reads the reason.
 	TerminalAnswers bool
 	// RequestDeadlines (worker, B7). A reply that was lost is waited for without
 	// end. With it, the worker ends what has waited for its timeout.
