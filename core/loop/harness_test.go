@@ -263,6 +263,18 @@ func (r *rig) quiet() {
 	}
 }
 
+// decoded waits until the decoders have nothing left, and nothing is counted.
+func (r *rig) decoded() {
+	r.t.Helper()
+	for range 5000 {
+		if v := r.sync(); v.Decoding == 0 && v.DecodeBytes == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	r.t.Fatal("the decoders do not get done")
+}
+
 // count is how many records of a kind there were.
 func (r *rig) count(kind core.RecordKind) int { return int(r.sync().Counts.Records[kind]) }
 

@@ -188,49 +188,50 @@ func TestOrderOfOneConnection(t *testing.T) {
 		}
 		last[p] = a.UIDNumber
 	}
-	if v := r.sync(); v.Decoding != 0 || v.DecodeBytes != 0 {
-		t.Fatalf("%d connections wait, %d bytes", v.Decoding, v.DecodeBytes)
-	}
+	r.decoded()
 }
 
-// A ping overtakes the long prompts of other connections.
+// blockLong keeps the decoders from handing on the long messages of peer 1.
+func blockLong(s *Server) (release func()) {
+	block := make(chan struct{})
+	enter := s.decoders.enter
+	s.decoders.enter = func(m *message) {
+		if m.peer == 1 && len(m.frames.Bytes) > InlineDecodeBytes {
+			<-block
+		}
+		enter(m)
+	}
+	return func() { close(block) }
+}
+
+// A ping overtakes the long prompts of other connections, and waits behind
+// those of its own.
 func TestAPingOvertakesOthersPrompts(t *testing.T) {
 	r := newRig(t, func(o *ServerOptions) { o.Decoders = 1 })
+	release := blockLong(r.s)
 	long := frames(wire.Request{Type: wire.Lookup, Key: longStore(1, 1, 128<<10).Key, TPSize: 1})
-	const prompts = 20
-	for range prompts {
+	for range 20 {
 		r.s.Message(1, r.s.Now(), long)
 	}
-	r.send(2, pingOf(9))
-	if p, a := r.reply(); p != 2 && a.Type != wire.Ping {
-		// One prompt may have been through already; all of them may not.
-		for n := 1; ; n++ {
-			if p, _ = r.reply(); p == 2 {
-				if n > prompts/2 {
-					t.Fatalf("the ping came behind %d prompts", n)
-				}
-				break
-			}
-		}
+	r.send(1, pingOf(8))
+	if a := r.ask(2, pingOf(9)); a.Type != wire.Ping {
+		t.Fatalf("%+v", a)
 	}
 	r.s.Closed(1)
-	for r.sync().Decoding > 0 {
-		time.Sleep(time.Millisecond)
+	release()
+	for n := range 21 {
+		if p, a := r.reply(); p != 1 || (a.Type == wire.Ping) != (n == 20) {
+			t.Fatalf("answer %d is of request %d of peer %d", n, a.Type, p)
+		}
 	}
+	r.decoded()
 }
 
 // What one connection may have waiting is bounded; beyond it a message is
 // refused, and the others are served.
 func TestAFloodOfOneConnectionIsRefused(t *testing.T) {
 	r := newRig(t, func(o *ServerOptions) { o.Decoders = 1 })
-	block := make(chan struct{})
-	enter := r.s.decoders.enter
-	r.s.decoders.enter = func(m *message) {
-		if m.peer == 1 && len(m.frames.Bytes) > InlineDecodeBytes {
-			<-block
-		}
-		enter(m)
-	}
+	release := blockLong(r.s)
 	long := frames(wire.Request{Type: wire.Lookup, Key: longStore(1, 1, 4000).Key, TPSize: 1})
 	for range DecodePeerMessages + 10 {
 		r.s.Message(1, r.s.Now(), long)
@@ -242,13 +243,8 @@ func TestAFloodOfOneConnectionIsRefused(t *testing.T) {
 	if v.Overflowed != 10 || v.Counts.Refused[core.FailQueueFull] != 10 {
 		t.Fatalf("%d beyond the bound, %d refused", v.Overflowed, v.Counts.Refused[core.FailQueueFull])
 	}
-	close(block)
-	for r.sync().Decoding > 0 {
-		time.Sleep(time.Millisecond)
-	}
-	if v = r.sync(); v.DecodeBytes != 0 {
-		t.Fatalf("%d bytes are still counted", v.DecodeBytes)
-	}
+	release()
+	r.decoded()
 }
 
 func TestStatusPages(t *testing.T) {
@@ -354,7 +350,7 @@ func TestAShutdownIsBounded(t *testing.T) {
 	}
 }
 
-// A second signal ends it at once.
+// A second signal ends it at once, and what was being opened is named too.
 func TestAShutdownThatIsCutShort(t *testing.T) {
 	leaks(t)
 	r := newRig(t, nil)
@@ -362,10 +358,11 @@ func TestAShutdownThatIsCutShort(t *testing.T) {
 	r.memory.mu.Lock()
 	r.memory.hold = func(core.InputKind) bool { return true }
 	r.memory.mu.Unlock()
+	r.send(2, registerOf(2))
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	e, err := r.s.Shutdown(ctx)
-	if err != context.DeadlineExceeded || e.Code != core.ExitBounded || e.Contexts != 1 {
+	if err != context.DeadlineExceeded || e.Code != core.ExitBounded || e.Contexts != 2 || e.Held[1].State != "being opened" {
 		t.Fatalf("%+v %v", e, err)
 	}
 }

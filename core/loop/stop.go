@@ -42,7 +42,7 @@ type Held struct {
 	Instance core.InstanceID
 	Mapping  core.Mapping
 	Bytes    uint64
-	State    string // serving, releasing, waiting for release
+	State    string // serving, being opened, releasing, waiting for release
 }
 
 // String says what was held, for a log line.
@@ -147,6 +147,9 @@ func (s *Server) takeStock() {
 	s.machine.Contexts(core.ServerDriven, func(v server.ContextView) bool {
 		add(v.Instance, v.Mapping, v.Bytes, "serving")
 		return true
+	})
+	s.machine.Enrolling(func(id core.InstanceID, mapping core.Mapping) {
+		add(id, mapping, 0, "being opened")
 	})
 	lost, bytes := s.machine.Lost()
 	e.Contexts += lost

@@ -79,3 +79,12 @@ func (s *Server) Totals() Totals {
 	}
 	return t
 }
+
+// Enrolling visits the registers whose memory is being opened: it may be in the
+// server's hands before its context is in a registry.
+func (s *Server) Enrolling(visit func(core.InstanceID, core.Mapping)) {
+	for pos := s.enrolments.first(); pos >= 0; pos = s.enrolments.after(pos) {
+		e := &s.enrolments.entries[pos].entry
+		visit(e.instance, e.mapping)
+	}
+}
