@@ -288,6 +288,18 @@ func (w *Worker) Shutdown(ctx context.Context) error {
 	}
 }
 
+// StarveHeartbeat holds the heartbeat alone back, as if its thread got no
+// processor, until it is called again with false (the fault starve-heartbeat).
+func (w *Worker) StarveHeartbeat(on bool) {
+	w.owner.box.put(item{run: func() {
+		if on {
+			w.owner.starve = true
+			return
+		}
+		w.owner.feedHeartbeat()
+	}})
+}
+
 // Abort ends the worker at once without a word to the server.
 func (w *Worker) Abort() {
 	w.owner.box.put(item{run: func() { w.owner.gone = true }})
