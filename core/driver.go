@@ -31,6 +31,20 @@ type Engine interface {
 	Tell(t *Tell)
 }
 
+// Inline keeps the data that engine-driven workers send and get inside their
+// messages, where there is no shared pool. The core names them and never looks
+// at them.
+type Inline interface {
+	// Keep makes a parcel the content of a slot, until the slot's chunk is
+	// dropped.
+	Keep(parcel uint64, slot Slot)
+	// Drop forgets a parcel.
+	Drop(parcel uint64)
+	// Send sends a reply with a slot's content as its data; it must copy what
+	// it keeps of the frames before it returns.
+	Send(peer Peer, frames *Frames, slot Slot)
+}
+
 // Recorder takes event records.
 type Recorder interface {
 	// Record must copy what it keeps of the record before it returns.
@@ -56,6 +70,7 @@ type Driver struct {
 	Clock     Clock
 	Transport Transport
 	Memory    Memory
+	Inline    Inline // nil where no message carries data
 	Engine    Engine
 	Recorder  Recorder
 	Leaver    Leaver
@@ -84,7 +99,11 @@ func (d *Driver) Feed(in *Input) {
 			d.Recorder.Record(r)
 		case EffectSend:
 			s := e.Sends[ref.Index]
-			d.Transport.Send(s.Peer, e.Message(s))
+			if s.Filled && d.Inline != nil {
+				d.Inline.Send(s.Peer, e.Message(s), s.Slot)
+			} else {
+				d.Transport.Send(s.Peer, e.Message(s))
+			}
 		case EffectArm:
 			a := e.Arms[ref.Index]
 			d.Clock.Arm(a.Key, a.At)
@@ -101,6 +120,14 @@ func (d *Driver) Feed(in *Input) {
 			d.Engine.Tell(&e.Tells[ref.Index])
 		case EffectExit:
 			d.Leaver.Leave(e.Exit)
+		case EffectInline:
+			if i := e.Inlines[ref.Index]; d.Inline == nil {
+				continue
+			} else if i.Keep {
+				d.Inline.Keep(i.Parcel, i.Slot)
+			} else {
+				d.Inline.Drop(i.Parcel)
+			}
 		}
 	}
 }

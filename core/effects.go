@@ -14,6 +14,7 @@ const (
 	EffectRecord
 	EffectTell
 	EffectExit
+	EffectInline
 )
 
 // EffectRef points at one effect; refs are kept in the order of asking.
@@ -26,6 +27,19 @@ type EffectRef struct {
 type SendEffect struct {
 	Peer  Peer
 	Index int // of the message in Effects.messages
+	// Filled: the shell puts the bytes of Slot into the message's result, for
+	// the core holds none.
+	Filled bool
+	Slot   Slot
+}
+
+// InlineEffect says what becomes of data that came inside a message and that
+// the shell keeps under a number of its own, the parcel: it is the content of
+// Slot from here on, or nobody's.
+type InlineEffect struct {
+	Parcel uint64
+	Slot   Slot
+	Keep   bool
 }
 
 // ArmEffect is a timer to arm.
@@ -53,6 +67,7 @@ type Effects struct {
 	Closes   []CloseOrder
 	Records  []Record
 	Tells    []Tell
+	Inlines  []InlineEffect
 	Exit     ExitCode
 	copies   []copyRange
 	chunks   []ChunkCopy
@@ -71,6 +86,7 @@ func (e *Effects) Reset() {
 	e.Closes = e.Closes[:0]
 	e.Records = e.Records[:0]
 	e.Tells = e.Tells[:0]
+	e.Inlines = e.Inlines[:0]
 	e.copies = e.copies[:0]
 	e.chunks = e.chunks[:0]
 	e.blocks = e.blocks[:0]
@@ -89,10 +105,30 @@ func (e *Effects) Send(peer Peer) *Frames {
 	}
 	m := e.messages[e.used]
 	m.Reset()
-	e.Sends = append(e.Sends, SendEffect{peer, e.used})
+	e.Sends = append(e.Sends, SendEffect{Peer: peer, Index: e.used})
 	e.used++
 	e.ref(EffectSend, len(e.Sends))
 	return m
+}
+
+// SendFilled is Send of a reply into which the shell puts a slot's bytes.
+func (e *Effects) SendFilled(peer Peer, slot Slot) *Frames {
+	m := e.Send(peer)
+	s := &e.Sends[len(e.Sends)-1]
+	s.Filled, s.Slot = true, slot
+	return m
+}
+
+// KeepInline makes a parcel the content of a slot.
+func (e *Effects) KeepInline(parcel uint64, slot Slot) {
+	e.Inlines = append(e.Inlines, InlineEffect{parcel, slot, true})
+	e.ref(EffectInline, len(e.Inlines))
+}
+
+// DropInline says that nobody wants a parcel.
+func (e *Effects) DropInline(parcel uint64) {
+	e.Inlines = append(e.Inlines, InlineEffect{Parcel: parcel})
+	e.ref(EffectInline, len(e.Inlines))
 }
 
 // Message returns the frames of a send.

@@ -14,8 +14,9 @@ type message struct {
 	request wire.Request // server: decoded from frames, and aliasing them
 	arrived core.Time
 	peer    core.Peer
-	charge  int64 // bytes that count against the decoders' bound
-	closed  bool  // not a message: its peer's connection closed
+	charge  int64   // bytes that count against the decoders' bound
+	closed  bool    // not a message: its peer's connection closed
+	parcel  *parcel // its inline data, until its step
 }
 
 // Messages that decode into large buffers are pooled apart, so that a thousand
@@ -35,6 +36,10 @@ func takeMessage(bytes int) *message {
 }
 
 func giveMessage(m *message) {
+	if m.parcel != nil { // it never came to its step
+		m.parcel.release()
+		m.parcel = nil
+	}
 	m.charge, m.closed = 0, false
 	switch n := cap(m.frames.Bytes); {
 	case n > keptMessage:

@@ -566,6 +566,9 @@ func foldEffects(d *core.Digest, e *core.Effects) {
 		case core.EffectSend:
 			s := e.Sends[ref.Index]
 			d.Uint(uint64(s.Peer))
+			if s.Filled {
+				d.Uint(uint64(s.Slot))
+			}
 			f := e.Message(s)
 			d.Bytes(f.Bytes)
 			for _, end := range f.Ends {
@@ -604,6 +607,11 @@ func foldEffects(d *core.Digest, e *core.Effects) {
 			}
 		case core.EffectExit:
 			d.Uint(uint64(e.Exit))
+		case core.EffectInline:
+			i := e.Inlines[ref.Index]
+			d.Uint(i.Parcel)
+			d.Uint(uint64(i.Slot))
+			d.Bool(i.Keep)
 		}
 	}
 }

@@ -62,6 +62,7 @@ type Server struct {
 	owner    owner
 	decoders decoders
 	slots    slots
+	inline   *inline // nil where the workers have a shared pool
 	counts   Counts
 	tape     *tape
 	stage    drainStage
@@ -100,6 +101,11 @@ func NewServer(options ServerOptions) (*Server, error) {
 	}
 	s := &Server{options: options, machine: server.New(*c), done: make(chan struct{})}
 	s.slots = slots{machine: s.machine, pool: options.Pool}
+	if c.EngineDriven && c.PoolBytes == 0 {
+		s.inline = new(inline)
+		s.inline.init()
+		s.owner.driver.Inline = s.inline
+	}
 	s.decoders.decoder = wire.Decoder{ChunkTokens: c.ChunkTokens, Legacy: c.Legacy}
 	s.decoders.enter = s.enter
 	o := &s.owner
@@ -126,12 +132,17 @@ func entropy() (e [16]byte) {
 	return e
 }
 
-// Start begins the life: the transport carries the answers. Only once.
+// Start begins the life: the transport carries the answers, and takes them from
+// two goroutines at once. Only once.
 func (s *Server) Start(transport core.Transport) {
 	if s.started.Swap(true) {
 		panic("loop: Server.Start called twice")
 	}
 	s.owner.driver.Transport = sender{s, transport}
+	if s.inline != nil {
+		s.inline.transport = transport
+		s.inline.courier.start(transport)
+	}
 	s.decoders.start(s.options.Decoders)
 	go s.run()
 }
@@ -158,6 +169,9 @@ func (s *Server) run() {
 	o.run()
 	s.decoders.stop()
 	s.takeStock()
+	if s.inline != nil {
+		s.inline.close()
+	}
 	if s.machine.Load().LanesBusy == 0 {
 		s.slots.close() // else a copy that hangs may yet touch them
 	}
@@ -224,6 +238,9 @@ func (s *Server) enter(m *message) {
 		s.owner.box.put(item{kind: core.InputClosed, peer: peer})
 		return
 	}
+	if s.inline != nil {
+		m.pack()
+	}
 	if s.stopping.Load() && m.request.Failure == core.NoFailure && !endsWork(m.request.Type) {
 		m.request.Failure = core.FailStopping
 	}
@@ -250,6 +267,9 @@ func (s *Server) take(m *message, in *core.Input) {
 		Kind: core.InputFrames, Peer: m.peer, Arrived: m.arrived, Frames: &m.frames, Decoded: &m.request,
 	}
 	s.counts.Requests[m.request.Type]++
+	if s.inline != nil {
+		s.inline.arrive(m)
+	}
 	s.pinged = nil
 	if m.request.Type == wire.Ping && s.options.OnPing != nil {
 		s.pinged = m
@@ -292,6 +312,9 @@ func (k recorder) Record(r *core.Record) {
 	s.counts.take(r)
 	if r.Kind == core.ChunkDropped {
 		s.slots.drop(core.Slot(r.A))
+		if s.inline != nil {
+			s.inline.drop(core.Slot(r.A))
+		}
 	}
 	if s.options.Events != nil {
 		s.options.Events.record(r)

@@ -84,7 +84,7 @@ type Status struct {
 	MappedBytes                       uint64 // charged for contexts that serve
 
 	// Releases that have begun or wait; Stuck are those whose close has taken
-	// longer than core.JoinBound.
+	// longer than core.ReleaseBound.
 	Releases      []Release
 	ReleaseCount  int
 	ReleaseBytes  uint64
@@ -93,6 +93,7 @@ type Status struct {
 	LostContexts  int // a failed close left them behind
 	LostBytes     uint64
 	StoreMapped   uint64 // bytes of memory behind the store's slots
+	InlineBytes   uint64 // bytes that came inside messages and are kept
 	StoreFailures uint64 // times that there was no memory for a slot
 
 	Mailbox     int   // items that wait for the owner
@@ -100,6 +101,7 @@ type Status struct {
 	DecodeBytes int64 // bytes of messages from there on
 	Overflowed  uint64
 	Dropped     uint64 // messages that came after the end
+	Undelivered uint64 // long replies beyond the courier's bound
 
 	Recording  RecordingStatus
 	EventsLost uint64
@@ -128,6 +130,9 @@ func (s *Server) Status(ctx context.Context) (Status, error) {
 	v.Mailbox = s.owner.box.depth()
 	v.Decoding, v.DecodeBytes = int(s.decoders.queued.Load()), s.decoders.held.Load()
 	v.Overflowed, v.Dropped = s.overflow.Load(), s.dropped.Load()
+	if s.inline != nil {
+		v.Undelivered = s.inline.courier.dropped.Load()
+	}
 	if s.options.Events != nil {
 		v.EventsLost = s.options.Events.Lost()
 	}
@@ -140,6 +145,9 @@ func (s *Server) status() *Status {
 		Now: o.now, Stopping: s.stage != drainNot, Config: s.machine.Config(), Load: s.machine.Load(), Counts: s.counts,
 		StoreMapped: s.slots.mapped, StoreFailures: s.slots.failed,
 	}
+	if s.inline != nil {
+		v.InlineBytes = s.inline.bytes
+	}
 	if s.tape != nil {
 		v.Recording = s.tape.status()
 	}
@@ -150,7 +158,7 @@ func (s *Server) status() *Status {
 		e := Release{ReleaseView: r}
 		if r.Closing {
 			e.For = o.now.Sub(r.Since)
-			e.Stuck = e.For > core.JoinBound
+			e.Stuck = r.Stuck || e.For > core.ReleaseBound
 		}
 		v.ReleaseCount++
 		v.ReleaseBytes += r.Bytes

@@ -182,6 +182,7 @@ func (f *folder) sessions() {
 		f.d.Uint(uint64(e.start))
 		f.d.Uint(uint64(e.hits))
 		f.d.Uint(uint64(e.ranks))
+		f.d.Bool(e.inline)
 		f.slots(e.slots)
 	}
 }

@@ -17,8 +17,9 @@ type entry struct {
 	bytes       uint64       // charged to the server for the mapping
 	lastSeen    core.Time
 	about       *registration
-	latched     bool // has pinged: the shorter window counts
-	transferred bool // has stored or retrieved
+	latched     bool    // has pinged: the shorter window counts
+	transferred bool    // has stored or retrieved
+	_           [8]byte // a whole cache line: an entry never lies in two
 }
 
 // registration is what an instance said of itself. It never changes once it is

@@ -164,10 +164,16 @@ func (s *Server) poolSlot(e *entry, slot core.Slot) wire.PoolSlot {
 
 // commitStore is COMMIT_STORE: what this very pair had reserved of the range
 // becomes readable. A commit that finds nothing reserved says no; so does one
-// with inline bytes, for no shell keeps them yet.
+// with inline bytes where there is a pool, or a shell that keeps none.
 func (s *Server) commitStore(now core.Time, m *message, out *core.Effects) {
 	e, half := s.resolve(now, m, out)
 	if e == nil {
+		return
+	}
+	if m.r.Parcel != 0 {
+		ok := s.commitInline(m, e, out)
+		s.blank().OK = ok
+		s.answer(out, m)
 		return
 	}
 	done := false
@@ -201,6 +207,10 @@ func (s *Server) prepareRetrieve(now core.Time, m *message, out *core.Effects) {
 	if e == nil {
 		return
 	}
+	if s.cfg.PoolBytes == 0 {
+		s.prepareInline(m, out)
+		return
+	}
 	r := s.blank()
 	if s.findRange(m, e.about.chunkBytes, true) && len(half.reads)+len(s.scratch) <= maxPendingSlots {
 		s.lockRange(out, m)
@@ -218,6 +228,11 @@ func (s *Server) prepareRetrieve(now core.Time, m *message, out *core.Effects) {
 func (s *Server) commitRetrieve(now core.Time, m *message, out *core.Effects) {
 	e, half := s.resolve(now, m, out)
 	if e == nil {
+		return
+	}
+	if s.cfg.PoolBytes == 0 { // nothing was locked: the data went with the reply
+		s.blank().OK = true
+		s.answer(out, m)
 		return
 	}
 	marked := s.scratch[:0]

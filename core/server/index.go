@@ -8,9 +8,9 @@ import "math/bits"
 // (they may be hashes): a caller walks the positions of one key and compares
 // what the key stands for. The zero value is empty and ready.
 type index struct {
-	seed  uint64   // from the process's entropy, so that a stranger cannot choose collisions
-	heads []int32  // position+1 of each chain's newest; the length is a power of two
-	nodes []node   // by position
+	seed  uint64  // from the process's entropy, so that a stranger cannot choose collisions
+	heads []int32 // position+1 of each chain's newest; the length is a power of two
+	nodes []node  // by position
 	count int
 }
 

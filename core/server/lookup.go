@@ -14,6 +14,9 @@ type session struct {
 	hits  int64       // whole chunks found from there on, for every rank
 	ranks int64       // of the look-up
 	slots []core.Slot // hits times ranks, rank within chunk; noSlot once returned or taken over
+	// inline: the hits are one piece of inline data for each rank, and slots has
+	// one for each rank.
+	inline bool
 }
 
 func requestHash(id []byte) uint64 {
@@ -52,7 +55,7 @@ func (s *Server) lookup(m *message, out *core.Effects) {
 	pos := s.sessions.add(requestHash(k.RequestID))
 	e := &s.sessions.entries[pos]
 	e.id = append(e.id[:0], k.RequestID...)
-	e.start, e.hits, e.ranks, e.slots = k.Start, 0, ranks, e.slots[:0]
+	e.start, e.hits, e.ranks, e.slots, e.inline = k.Start, 0, ranks, e.slots[:0], false
 	if s.layouts.find(k.Model, k.WorldSize) >= 0 {
 		for i := range k.Chunks {
 			if !s.lockForAll(out, e, k.Chunks[i]) {
@@ -60,6 +63,7 @@ func (s *Server) lookup(m *message, out *core.Effects) {
 			}
 			e.hits++
 		}
+		s.lookInline(out, e, k)
 	}
 	s.wake(out, pos)
 	s.answerNil(out, m)
@@ -90,7 +94,7 @@ func (s *Server) takeOver(pos int32, k *wire.Key, i int, slot core.Slot) bool {
 	e := &s.sessions.entries[pos]
 	at := (k.Start-e.start)/int64(s.cfg.ChunkTokens) + int64(i)
 	rank := max(k.Worker, 0)
-	if at < 0 || at >= e.hits || rank >= e.ranks || e.slots[at*e.ranks+rank] != slot {
+	if e.inline || at < 0 || at >= e.hits || rank >= e.ranks || e.slots[at*e.ranks+rank] != slot {
 		return false
 	}
 	e.slots[at*e.ranks+rank] = noSlot
@@ -191,9 +195,17 @@ func (s *Server) freeLocks(m *message, out *core.Effects) {
 		shift := (e.start - k.Start) / int64(s.cfg.ChunkTokens)
 		for i := range e.slots {
 			at, rank := int64(i)/e.ranks+shift, int64(i)%e.ranks
-			if slot := e.slots[i]; slot != noSlot && at >= 0 && at < int64(len(k.Chunks)) && rank < max(m.r.TPSize, 1) &&
-				s.store.chunks[slot].key.Hash == k.Chunks[at].Hash {
-				s.returnLock(out, &e.slots[i])
+			if e.inline { // on the whole: it goes back with its last chunk's
+				at += e.hits - 1
+			}
+			if slot := e.slots[i]; slot != noSlot && at >= 0 && at < int64(len(k.Chunks)) && rank < max(m.r.TPSize, 1) {
+				key := k.Chunks[at]
+				if e.inline {
+					key = inlineKey(key, e.start)
+				}
+				if s.store.chunks[slot].key.Hash == key.Hash {
+					s.returnLock(out, &e.slots[i])
+				}
 			}
 		}
 	}

@@ -120,7 +120,7 @@ func (m *mail) clone(queues ...*queue) mail {
 func sizeOf(r *wire.Request) uint64 {
 	n := len(r.UID) + len(r.RawType) + len(r.Name) + len(r.Event) + len(r.RequestID) +
 		len(r.Key.Model) + len(r.Key.RequestID) + len(r.Model) + len(r.Engine) + len(r.DType) +
-		20*len(r.Key.Chunks) + 4*len(r.Blocks) + 8*len(r.BlockEnds)
+		20*len(r.Key.Chunks) + 4*len(r.Blocks) + 8*len(r.BlockEnds) + int(r.ParcelBytes)
 	for i := range r.Exports {
 		x := &r.Exports[i]
 		n += 128 + len(x.Handle) + len(x.Device) + len(x.DType) + 8*len(x.Shape)
@@ -141,6 +141,7 @@ func copyRequest(to, from *wire.Request) {
 	to.Name = append(to.Name[:0], from.Name...)
 	to.Instance, to.NoInstance, to.OldNumber = from.Instance, from.NoInstance, from.OldNumber
 	to.TPSize, to.Skip, to.Timeout, to.Records = from.TPSize, from.Skip, from.Timeout, from.Records
+	to.Parcel, to.ParcelBytes = from.Parcel, from.ParcelBytes
 
 	k, f := &to.Key, &from.Key
 	k.Model = append(k.Model[:0], f.Model...)

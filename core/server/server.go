@@ -233,6 +233,9 @@ func (s *Server) answerJob(out *core.Effects, j *job) {
 // client (PROTOCOL, section 1.6); with terminal-answers it gets a refusal.
 func (s *Server) refuse(out *core.Effects, m *message, why core.Failure) {
 	rec := refused(out, m.r, m.peer, why)
+	if m.r.Parcel != 0 {
+		out.DropInline(m.r.Parcel)
+	}
 	if s.cfg.Protections.TerminalAnswers && len(m.r.UID) > 0 && len(m.r.RawType) > 0 {
 		rec.Flag = true
 		wire.EncodeRefusal(out.Send(m.peer), m.r.UID, m.r.RawType, m.r.Type, why)

@@ -24,7 +24,7 @@ import (
 // checksum that held.
 
 // snapshotVersion changes with every change of the format or of the state.
-const snapshotVersion = 2
+const snapshotVersion = 3
 
 // AppendSnapshot appends the state of s to b. Only between two steps.
 func (s *Server) AppendSnapshot(b []byte) []byte {
@@ -62,6 +62,7 @@ func (s *Server) AppendSnapshot(b []byte) []byte {
 		w.int(e.hits)
 		w.int(e.ranks)
 		w.slots(e.slots)
+		w.bool(e.inline)
 	})
 	w.int(int64(s.locks))
 	saveRegistry(&w, &s.reaped, func(w *writer, e *reapCount) {
@@ -126,7 +127,7 @@ func (s *Server) ReadSnapshot(b []byte) error {
 	loadRegistry(&r, &s.sessions, func(r *reader, e *session) {
 		e.id = append(e.id[:0], r.bytes()...)
 		e.start, e.hits, e.ranks = r.int(), r.int(), r.int()
-		e.slots = r.slots(e.slots)
+		e.slots, e.inline = r.slots(e.slots), r.bool()
 	})
 	s.locks = int(r.int())
 	loadRegistry(&r, &s.reaped, func(r *reader, e *reapCount) {

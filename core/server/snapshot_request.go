@@ -62,7 +62,7 @@ func (w *writer) request(r *wire.Request) {
 		r.WorldSize|r.Hints.NumKVHeads|r.Hints.TokensPerBlock|r.Hints.HeadDim|r.BlockSize|r.NumLayers|r.HiddenDim|r.HeadSize != 0 ||
 		r.UseMLA || r.Neox)
 	set(hasExports, len(r.Exports)+len(r.Groups) > 0)
-	set(hasNumbers, r.TPSize|r.Skip|int64(r.Timeout)|int64(r.Records) != 0)
+	set(hasNumbers, r.TPSize|r.Skip|int64(r.Timeout)|int64(r.Records) != 0 || r.Parcel != 0)
 	w.uint(uint64(r.Type))
 	w.uint(has)
 	w.bytes(r.UID)
@@ -137,6 +137,8 @@ func (w *writer) request(r *wire.Request) {
 		w.int(r.Skip)
 		w.int(int64(r.Timeout))
 		w.int(int64(r.Records))
+		w.uint(r.Parcel)
+		w.uint(r.ParcelBytes)
 	}
 }
 
@@ -223,6 +225,7 @@ func (r *reader) request(q *wire.Request) {
 	if has&hasNumbers != 0 {
 		q.TPSize, q.Skip = r.int(), r.int()
 		q.Timeout, q.Records = time.Duration(r.int()), int(r.int())
+		q.Parcel, q.ParcelBytes = r.uint(), r.uint()
 	}
 }
 

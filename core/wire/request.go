@@ -42,6 +42,9 @@ type Request struct {
 	RequestID []byte
 	Timeout   time.Duration
 	Data      []byte // COMMIT_STORE: inline bytes, opaque
+	// Parcel is the shell's number for Data that it keeps, 0 where it keeps
+	// none, and ParcelBytes how long they are. Not on the wire.
+	Parcel, ParcelBytes uint64
 
 	Model     []byte
 	WorldSize int64
