@@ -151,6 +151,10 @@ func (j *judge) take(log []core.Record) error {
 			delete(j.serving, key)
 		case core.OpenEnded:
 			j.opened[r.A] = r.Failure == core.NoFailure
+		case core.CloseEnded:
+			if r.Failure != core.NoFailure { // may be tried again
+				delete(j.closed, r.A)
+			}
 		case core.CloseBegan:
 			if !j.opened[r.A] || j.closed[r.A] {
 				return fmt.Errorf("closed twice, or never opened: %+v", r)

@@ -17,6 +17,7 @@ const (
 	releaseFree    releaseState = iota
 	releaseWaiting              // for the copies that still use the mapping
 	releaseClosing
+	releaseFailed // its close failed and is tried again
 )
 
 type release struct {
@@ -111,15 +112,26 @@ func (s *Server) released(now core.Time, in *core.Input, out *core.Effects) {
 		return
 	}
 	s.endClose(out, &r.entry, in.Failure)
-	if s.cfg.Protections.IndependentReleases {
-		out.Disarm(core.TimerKey{Kind: core.TimerRelease, Slot: uint32(pos)})
+	timer := core.TimerKey{Kind: core.TimerRelease, Slot: uint32(pos)}
+	switch {
+	case !s.cfg.Protections.IndependentReleases:
+	case in.Failure == core.NoFailure:
+		out.Disarm(timer)
+	default: // nobody else would try: counted, and tried again (B18)
+		out.Record(core.ServerWarned).Failure = in.Failure
+		r.state = releaseFailed
+		wait := core.LookAgain
+		if r.stuck {
+			wait = core.ReleaseBound
+		}
+		out.Arm(timer, now.Add(wait))
+		return
 	}
 	ended := *r
 	r.state = releaseFree
 	s.releases.remove(pos)
 	if in.Failure != core.NoFailure {
 		s.lost.add(&ended.entry)
-		s.count(out, in.Failure)
 	}
 	s.answerRelease(out, &ended.reply, in.Failure)
 	switch {
@@ -130,13 +142,6 @@ func (s *Server) released(now core.Time, in *core.Input, out *core.Effects) {
 		s.closeNext(now, out)
 	}
 	s.settleParked(now, out)
-}
-
-// count writes a failure that an operator should know of.
-func (s *Server) count(out *core.Effects, why core.Failure) {
-	if s.cfg.Protections.IndependentReleases {
-		out.Record(core.ServerWarned).Failure = why
-	}
 }
 
 // answerRelease ends the request that waited for a release: a success, or what
@@ -179,16 +184,30 @@ func (s *Server) releaseEnded(now core.Time, by ReleaseBy, why core.Failure, out
 	}
 }
 
-// releaseBound parks a release that passed its bound: it is shown with its
-// bytes, whoever waits for an answer gets one, and everybody else goes on.
-func (s *Server) releaseBound(now core.Time, slot uint32, out *core.Effects) {
+// releaseTimer is the moment to try a failed close again, or a release passing
+// its bound.
+func (s *Server) releaseTimer(now core.Time, slot uint32, out *core.Effects) {
 	if uint64(slot) >= uint64(len(s.releases.entries)) {
 		return
 	}
 	r := &s.releases.entries[slot]
-	if r.state == releaseFree || r.stuck {
+	if r.state == releaseFree {
 		return
 	}
+	if !r.stuck && now.Sub(r.since) >= core.ReleaseBound {
+		s.parkRelease(now, r, out)
+	}
+	if r.state == releaseFailed {
+		s.closeRelease(int32(slot), out)
+	}
+	if !r.stuck {
+		out.Arm(core.TimerKey{Kind: core.TimerRelease, Slot: slot}, r.since.Add(core.ReleaseBound))
+	}
+}
+
+// parkRelease is a release passing its bound: it is shown with its bytes,
+// whoever waits for an answer gets one, and everybody else goes on.
+func (s *Server) parkRelease(now core.Time, r *release, out *core.Effects) {
 	r.stuck = true
 	note(out, core.ReleaseStuck, core.ServerDriven, &r.entry, uint64(r.entry.mapping), r.entry.bytes)
 	s.answerRelease(out, &r.reply, core.FailReleasing)

@@ -181,7 +181,7 @@ func (s *Server) timer(now core.Time, key core.TimerKey, out *core.Effects) {
 	case core.TimerMainStep:
 		s.insert(now, key.Slot, out)
 	case core.TimerRelease:
-		s.releaseBound(now, key.Slot, out)
+		s.releaseTimer(now, key.Slot, out)
 	case core.TimerJob:
 		s.waitedEnough(key.Slot, out)
 	case core.TimerDrain:

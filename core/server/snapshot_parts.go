@@ -417,7 +417,7 @@ func (r *reader) phases(s *Server) {
 	loadRegistry(r, &s.releases, func(r *reader, e *release) {
 		r.entry(&e.entry)
 		e.op, e.since = core.Op(r.uint()), core.Time(r.int())
-		e.state, e.by = releaseState(r.below(uint64(releaseClosing)+1)), ReleaseBy(r.below(uint64(ByReplace)+1))
+		e.state, e.by = releaseState(r.below(uint64(releaseFailed)+1)), ReleaseBy(r.below(uint64(ByReplace)+1))
 		e.held, e.stuck = r.bool(), r.bool()
 		r.replyTo(&e.reply)
 		if e.entry.about == nil || e.state == releaseFree {
