@@ -1,0 +1,235 @@
+package real
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"vigil/core"
+	"vigil/scenarios"
+	"vigil/scenarios/monitor"
+	"vigil/scenarios/run"
+)
+
+// Options say how scenarios are played.
+type Options struct {
+	Server      string // path of the server's program
+	Scale       int    // time runs so many times as fast
+	Design      string // "document" or "hardened"
+	Protections core.Protections
+	Seed        uint64 // of what happens when within the story's ranges
+	Jobs        int    // scenarios at once
+	Keep        string // a folder in which logs and sockets of each run stay; "" keeps none
+	Record      string // a folder in which each run's server is recorded; "" records none
+	// Progress, where set, is called after each run, by one goroutine at a time.
+	Progress func(done, total int, id string)
+	// Story, where set, sees every record of a run, after it.
+	Story func(s *scenarios.Scenario) *run.Story
+}
+
+func (o *Options) story(s *scenarios.Scenario) *run.Story {
+	if o.Story == nil {
+		return nil
+	}
+	return o.Story(s)
+}
+
+// MaxScale bounds the scale: above it, ordinary delays of a host are longer
+// than the protocol's own deadlines.
+const MaxScale = 600
+
+// Outcome is what one scenario came to.
+type Outcome struct {
+	Scenario   *scenarios.Scenario
+	Skipped    string // why real processes cannot play it; then nothing else is set
+	Verdict    run.Verdict
+	Violations []run.Violation
+	Undecided  []monitor.Undecided // invariants that could not be judged
+	Notes      []string            // what else could not be
+	Records    int
+	End        core.Time     // of the story
+	Wall       time.Duration // with the processes' starts and ends
+	Left       []string      // what could not be cleaned up: a defect of this package
+	Stalled    time.Duration // how long this program itself stood still at the longest
+	Folder     string        // with Keep: where the run's logs are
+}
+
+// Suite plays scenarios, several at once, and returns an outcome each, in
+// their order. It ends early when ctx ends: what was not played has the
+// verdict unknown.
+func Suite(ctx context.Context, list []*scenarios.Scenario, o Options) ([]Outcome, error) {
+	if o.Scale < 1 || o.Scale > MaxScale {
+		return nil, fmt.Errorf("--time-scale must be from 1 to %d; got %d", MaxScale, o.Scale)
+	}
+	path, err := filepath.Abs(o.Server)
+	if err == nil {
+		var info os.FileInfo
+		if info, err = os.Stat(path); err == nil && (info.IsDir() || info.Mode()&0o111 == 0) {
+			err = errors.New("it is not a program")
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--real %s: %w; build it with go build -o %s ./cmd/server", o.Server, err, o.Server)
+	}
+	o.Server = path
+	outcomes := make([]Outcome, len(list))
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	next, done := 0, 0
+	for range max(1, min(o.Jobs, len(list))) {
+		group.Go(func() {
+			for {
+				mu.Lock()
+				n := next
+				next++
+				mu.Unlock()
+				if n >= len(list) {
+					return
+				}
+				outcomes[n] = Play(ctx, list[n], o)
+				mu.Lock()
+				done++
+				if o.Progress != nil {
+					o.Progress(done, len(list), list[n].ID)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	return outcomes, nil
+}
+
+// Play plays one scenario. Whatever happens, nothing of it is left behind.
+func Play(ctx context.Context, s *scenarios.Scenario, o Options) (out Outcome) {
+	began := time.Now()
+	out = Outcome{Scenario: s, Verdict: run.Unknown}
+	told := s
+	if s.Real != nil {
+		told = s.Real
+	}
+	if out.Skipped = s.RealSkip; out.Skipped == "" {
+		out.Skipped = cannot(told.Plan)
+	}
+	if out.Skipped != "" {
+		return out
+	}
+	if ctx.Err() != nil {
+		out.Notes = append(out.Notes, "interrupted before it began")
+		return out
+	}
+	plan := run.Compile(told, o.Protections)
+	h := fnv.New64a()
+	h.Write([]byte(s.ID))
+	p := &play{
+		options: &o, scenario: told, plan: plan, seed: o.Seed,
+		dice: rand.New(rand.NewPCG(o.Seed, h.Sum64())), wake: make(chan struct{}, 1),
+	}
+	var err error
+	if p.dir, err = p.folder(); err != nil {
+		out.Notes = append(out.Notes, err.Error())
+		return out
+	}
+	out.Folder = p.dir
+	stalls := watchStalls()
+	defer func() {
+		cause := recover()
+		out.Left = p.clean()
+		out.Stalled, out.Wall = stalls(), time.Since(began)
+		if cause != nil {
+			out.Verdict = run.Panicked
+			out.Violations = append(out.Violations, run.Violation{
+				Seed: o.Seed, Invariant: "panic", Verdict: run.Panicked,
+				Message: fmt.Sprintf("the player of real processes panicked: %v\n%s", cause, debug.Stack()),
+			})
+		}
+		if len(out.Left) > 0 {
+			out.Verdict = run.Gravest(out.Verdict, run.Panicked)
+			out.Notes = append(out.Notes, "left behind: "+strings.Join(out.Left, ", "))
+		}
+	}()
+	err = p.perform(ctx)
+	end := min(p.now(), core.Time(plan.Until))
+	out.End = end
+	if err != nil {
+		if ctx.Err() != nil {
+			err = errInterrupted
+		}
+		out.Notes = append(out.Notes, err.Error())
+		return out
+	}
+	for _, t := range p.tails() {
+		if t.err != nil || t.lost > 0 {
+			out.Notes = append(out.Notes, fmt.Sprintf("%s: the log is not whole (%d records lost, %v): nothing is judged", filepath.Base(t.path), t.lost, t.err))
+			return out
+		}
+	}
+	records := p.stream(end)
+	v := p.judge(records, end)
+	out.Records = len(records)
+	out.Violations, out.Undecided, out.Notes = v.violations, v.undecided, append(out.Notes, v.notes...)
+	for _, text := range p.fails {
+		out.Violations = append(out.Violations, run.Violation{Seed: o.Seed, Invariant: "panic", Verdict: run.Panicked, At: end, Message: text})
+	}
+	out.Verdict = run.Pass
+	for i := range out.Violations {
+		if x := &out.Violations[i]; !x.Declared {
+			out.Verdict = run.Gravest(out.Verdict, x.Verdict)
+		}
+	}
+	return out
+}
+
+// tails are all logs of the run.
+func (p *play) tails() (list []*tail) {
+	for _, s := range p.servers {
+		list = append(list, s.tail)
+	}
+	for _, w := range p.workers {
+		for _, l := range w.logs {
+			list = append(list, l.tail)
+		}
+	}
+	return list
+}
+
+// folder makes the folder of a run's sockets and logs, for this user alone. A
+// socket's path must be short.
+func (p *play) folder() (string, error) {
+	if p.options.Keep == "" {
+		return os.MkdirTemp("", "vigil-real-")
+	}
+	if err := os.MkdirAll(p.options.Keep, 0o755); err != nil {
+		return "", err
+	}
+	return os.MkdirTemp(p.options.Keep, strings.ReplaceAll(p.scenario.ID, "/", "-")+"-")
+}
+
+// watchStalls measures how long this program does not get to run; the function
+// that it returns ends that and says the longest.
+func watchStalls() func() time.Duration {
+	const step = 5 * time.Millisecond
+	stop, done := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		var worst time.Duration
+		for {
+			at := time.Now()
+			select {
+			case <-stop:
+				done <- worst
+				return
+			case <-time.After(step):
+				worst = max(worst, time.Since(at)-step)
+			}
+		}
+	}()
+	return func() time.Duration { close(stop); return <-done }
+}
