@@ -59,16 +59,20 @@ type copyRange struct {
 // reused from step to step. One kind of effect is one typed list, so that a
 // step pays for what it uses.
 type Effects struct {
-	Order    []EffectRef
-	Sends    []SendEffect
-	Arms     []ArmEffect
-	Disarms  []TimerKey
-	Opens    []OpenOrder
-	Closes   []CloseOrder
-	Records  []Record
-	Tells    []Tell
-	Inlines  []InlineEffect
-	Exit     ExitCode
+	Order   []EffectRef
+	Sends   []SendEffect
+	Arms    []ArmEffect
+	Disarms []TimerKey
+	Opens   []OpenOrder
+	Closes  []CloseOrder
+	Records []Record
+	Tells   []Tell
+	Inlines []InlineEffect
+	Exit    ExitCode
+	// Scratch is for a machine to keep a buffer in that means nothing between
+	// two steps, so that 100,000 machines of one world share one.
+	Scratch any
+
 	copies   []copyRange
 	chunks   []ChunkCopy
 	blocks   []uint32

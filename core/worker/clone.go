@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"vigil/core"
-	"vigil/core/wire"
 )
 
 // Clone and Fingerprint: an exhaustive search forks a world at every choice
@@ -16,7 +15,7 @@ func (w *Worker) Clone() *Worker {
 	c.memory = w.memory.clone()
 	c.pending = w.pending.clone()
 	c.names = slices.Clone(w.names)
-	c.ends, c.reply = nil, wire.Reply{}
+	c.ends, c.reply = nil, nil
 	return &c
 }
 
