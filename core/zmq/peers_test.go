@@ -102,6 +102,29 @@ func TestAttribution(t *testing.T) {
 	}
 }
 
+// An identity that a client chose may come back on another connection, before
+// or after the news of the closing is read.
+func TestAChosenIdentityOnAnotherConnection(t *testing.T) {
+	now := time.Now()
+	p := newPeerTable(10)
+	p.accepted(9, now)
+	at := p.add([]byte("me"), 9, now)
+	if _, sure := p.find([]byte("me")); sure {
+		t.Error("a chosen identity is not looked at anew")
+	}
+	if !p.same(at, 9) || p.same(at, 8) {
+		t.Error("while it is open: the descriptor does not tell the connections apart")
+	}
+	p.disconnected(9, now)
+	if !p.same(at, 9) {
+		t.Error("after the closing: its own last message is taken for another's")
+	}
+	p.accepted(9, now)
+	if p.same(at, 9) {
+		t.Error("another connection on the same descriptor is taken for the closed one")
+	}
+}
+
 // A closing waits until the socket was found empty, but not for ever.
 func TestAClosingWaitsForWhatIsInTheSocket(t *testing.T) {
 	now := time.Now()

@@ -365,6 +365,37 @@ func TestAFullTableClosesTheMostSilent(t *testing.T) {
 	}
 }
 
+// A client comes and speaks while the server is busy with another's message.
+// The news of its connection and its message are then read in one go, and it
+// is not taken for one that is gone.
+func TestAClientThatComesWhileTheServerIsBusy(t *testing.T) {
+	server := new(ear)
+	r := listen(t, Options{}, server)
+	busy := make(chan struct{})
+	began := make(chan struct{})
+	server.do = func(p core.Peer, f *core.Frames) {
+		if text(f) == "|busy" {
+			close(began)
+			<-busy
+		}
+	}
+	first := dial(t, Options{}, r.Endpoints()[0], new(ear))
+	first.Send(0, message("busy"))
+	<-began
+	second := dial(t, Options{}, r.Endpoints()[0], new(ear))
+	second.Send(0, message("hello"))
+	eventually(t, "the second is connected", func() bool { return second.Stats().Peers == 1 && second.Stats().Sent == 1 })
+	time.Sleep(50 * time.Millisecond)
+	close(busy)
+	server.wait(t, 2)
+	time.Sleep(3 * settle)
+	second.Send(0, message("again"))
+	all := server.wait(t, 3)
+	if all[2].closed || all[1].peer != all[2].peer {
+		t.Errorf("%+v", all)
+	}
+}
+
 // A client that chooses its identity, which real ones do not, is a new peer
 // with each connection all the same.
 func TestAChosenIdentity(t *testing.T) {
