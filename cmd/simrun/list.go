@@ -84,7 +84,11 @@ func listing(topic string, width int) (*reports.Listing, error) {
 			if d.Safety {
 				kind = "safety"
 			}
-			l.Rows = append(l.Rows, []string{d.ID, kind, d.Statement})
+			statement := d.Statement
+			if d.Bound != "" {
+				statement += " Bound: " + d.Bound + "."
+			}
+			l.Rows = append(l.Rows, []string{d.ID, kind, statement})
 		}
 		return l, nil
 	}

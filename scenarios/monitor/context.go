@@ -82,7 +82,7 @@ func (m *Set) contextInserted(r *core.Record) {
 	if in.worker >= 0 {
 		m.convergeCheck(in.worker, r.At)
 	}
-	in.has[kind], in.serving[kind], in.pinged[kind] = true, r.Incarnation, false
+	in.has[kind], in.serving[kind], in.pinged[kind], in.traffic[kind] = true, r.Incarnation, false, false
 	m.order++
 	if c := m.contextOf(r.Incarnation, i, kind); c >= 0 {
 		x := &m.contexts.items[c]

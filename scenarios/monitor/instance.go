@@ -15,8 +15,9 @@ type instance struct {
 	earlier     [2]core.Time // the last such at an earlier time than signal
 	credit      int32        // messages reached that have refreshed nothing yet
 	worker      int32        // its last owner, or nobody
-	pingEver    bool         // a ping reached the host
-	pinged      [2]bool      // a ping reached the host since the context was inserted
+	pingEver    bool         // a ping reached the host that puts the id on the reap timeout
+	pinged      [2]bool      // such a ping since the context was inserted
+	traffic     [2]bool      // a transfer of the kind reached the host
 
 	has     [2]bool             // a context of the kind serves
 	serving [2]core.Incarnation // that context
@@ -31,7 +32,9 @@ type instance struct {
 
 	rope         bool
 	ropeOrder    uint64
-	reapedOrder  uint64 // of its last removal by the reaper
+	reapedOrder  uint64    // of its last removal by the reaper
+	copies       int32     // of its mappings under way, as claimed
+	copyBegan    core.Time // the last one
 	strategies   int32
 	live         int32 // mappings open, their context not removed and no release begun
 	requests     int32 // first of its requests + 1
@@ -63,17 +66,18 @@ const (
 	refreshesServerDriven = 1 << iota
 	refreshesEngineDriven
 	isPing
+	isTransfer
 )
 
 var roles = [256]uint8{
 	wire.RegisterKVCache:      refreshesServerDriven,
-	wire.Store:                refreshesServerDriven,
-	wire.Retrieve:             refreshesServerDriven,
+	wire.Store:                refreshesServerDriven | isTransfer,
+	wire.Retrieve:             refreshesServerDriven | isTransfer,
 	wire.RegisterEngineDriven: refreshesEngineDriven,
-	wire.PrepareStore:         refreshesEngineDriven,
-	wire.CommitStore:          refreshesEngineDriven,
-	wire.PrepareRetrieve:      refreshesEngineDriven,
-	wire.CommitRetrieve:       refreshesEngineDriven,
+	wire.PrepareStore:         refreshesEngineDriven | isTransfer,
+	wire.CommitStore:          refreshesEngineDriven | isTransfer,
+	wire.PrepareRetrieve:      refreshesEngineDriven | isTransfer,
+	wire.CommitRetrieve:       refreshesEngineDriven | isTransfer,
 	wire.Ping:                 refreshesServerDriven | refreshesEngineDriven | isPing,
 }
 
@@ -106,7 +110,22 @@ func (m *Set) messageReached(r *core.Record) {
 	if role&refreshesEngineDriven != 0 && in.signal[engineDriven] != r.At {
 		in.earlier[engineDriven], in.signal[engineDriven] = in.signal[engineDriven], r.At
 	}
-	if role&isPing != 0 {
+	switch {
+	case role&isTransfer != 0:
+		if role&refreshesServerDriven != 0 {
+			in.traffic[serverDriven] = true
+		} else {
+			in.traffic[engineDriven] = true
+		}
+	case role&isPing == 0:
+	case m.setup.Protections.LatchNeedsTraffic:
+		// A ping puts on the reap timeout only what has transferred before.
+		for kind, some := range in.traffic {
+			if some {
+				in.pingEver, in.pinged[kind] = true, true
+			}
+		}
+	default:
 		in.pingEver, in.pinged = true, [2]bool{true, true}
 	}
 }
@@ -147,7 +166,8 @@ func (m *Set) serverGone(at core.Time) {
 				in.has[k], in.emptySince[k], in.removedCause[k] = false, at, core.RemovedByStop
 			}
 		}
-		in.serving, in.left, in.pinged = [2]core.Incarnation{}, [2]bool{}, [2]bool{}
+		in.serving, in.left, in.pinged, in.traffic = [2]core.Incarnation{}, [2]bool{}, [2]bool{}, [2]bool{}
+		in.copies = 0
 		in.rope, in.strategies, in.live, in.credit, in.queued = false, 0, 0, 0, false
 	}
 	m.unsettled = m.unsettled[:0]
@@ -161,5 +181,6 @@ func (m *Set) forgetServer() {
 	m.reserved.reset()
 	m.closing = m.closing[:0]
 	m.lastSlow = slowRelease{instance: -1}
+	m.failed = 0
 	m.locks = 0
 }

@@ -147,6 +147,10 @@ func TestConverge(t *testing.T) {
 	})
 }
 
+func independent(s *Setup)  { s.Protections.IndependentReleases = true }
+func needsTraffic(s *Setup) { s.Protections.LatchNeedsTraffic = true }
+func keepsAlive(s *Setup)   { s.Protections.TransferKeepsAlive = true }
+
 func TestReclaim(t *testing.T) {
 	dead := func(s *tale) *tale { return s.up(0, 1).ping(90, 0).process(100, 0, core.ProcessKilled) }
 	run(t, []story{
@@ -189,6 +193,44 @@ func TestReclaim(t *testing.T) {
 			dead(s).process(200, -1, core.ProcessKilled).process(202, -1, core.ProcessStarted)
 		}},
 		{name: "reap 0 owes nothing", tell: func(s *tale) { dead(s) }, change: func(s *Setup) { s.Reap, s.Scan = 0, 0 }},
+		{name: "where releases run on their own: a hanging one is reported at their bound", tell: func(s *tale) {
+			dead(s).reap(240, 0, 1).closing(240, 0, 1).mapping(240, 0, 1, core.MappingHung).claim(270, 0, core.ReleaseStuck, 1, 1)
+		}, change: independent},
+		{name: "and later than their bound", tell: func(s *tale) {
+			dead(s).reap(240, 0, 1).closing(240, 0, 1).mapping(240, 0, 1, core.MappingHung).claim(286, 0, core.ReleaseStuck, 1, 1)
+		}, change: independent, breaks: []string{"RECLAIM"}},
+		{name: "and never", tell: func(s *tale) {
+			dead(s).reap(240, 0, 1).closing(240, 0, 1).mapping(240, 0, 1, core.MappingHung)
+		}, change: independent, breaks: []string{"RECLAIM", "VISIBLE"}},
+		{name: "its release fails, is counted and shown", tell: func(s *tale) {
+			dead(s).reap(240, 0, 1).closing(240, 0, 1)
+			s.server(241, core.Record{Kind: core.CloseEnded, Instance: id(0), Incarnation: 1, A: 1, Failure: core.FailClose})
+			s.server(241, core.Record{Kind: core.ServerWarned, Failure: core.FailClose}).giveBack(241, 0, 1, core.ServerDriven)
+		}, change: independent},
+		{name: "its release fails and nobody says so", tell: func(s *tale) {
+			dead(s).reap(240, 0, 1).closing(240, 0, 1)
+			s.server(241, core.Record{Kind: core.CloseEnded, Instance: id(0), Incarnation: 1, A: 1, Failure: core.FailClose})
+			s.giveBack(241, 0, 1, core.ServerDriven)
+		}, change: independent, breaks: []string{"ONCE", "RECLAIM"}},
+		{name: "where a ping latches only what transferred: it pinged and never did", tell: func(s *tale) {
+			dead(s).reap(3725, 0, 1).release(3725, 3726, 0, 1)
+		}, change: needsTraffic},
+		{name: "it transferred and then pinged", tell: func(s *tale) {
+			s.up(0, 1).reach(80, 0, wire.Store).ping(90, 0).process(100, 0, core.ProcessKilled).reap(3725, 0, 1).release(3725, 3726, 0, 1)
+		}, change: needsTraffic, breaks: []string{"RECLAIM"}},
+		{name: "it pinged and then transferred", tell: func(s *tale) {
+			s.up(0, 1).ping(80, 0).reach(90, 0, wire.Store).process(100, 0, core.ProcessKilled).reap(3725, 0, 1).release(3725, 3726, 0, 1)
+		}, change: needsTraffic},
+		{name: "where transfers keep alive: its copy never ends", tell: func(s *tale) {
+			s.up(0, 1).claim(85, 0, core.CopyBegan, 1, 1).ping(90, 0).process(100, 0, core.ProcessKilled).reap(410, 0, 1).release(410, 411, 0, 1)
+		}, change: keepsAlive},
+		{name: "and it is kept for ever", tell: func(s *tale) {
+			s.up(0, 1).claim(85, 0, core.CopyBegan, 1, 1).ping(90, 0).process(100, 0, core.ProcessKilled)
+		}, change: keepsAlive, breaks: []string{"RECLAIM"}},
+		{name: "its copy ended long ago", tell: func(s *tale) {
+			s.up(0, 1).claim(85, 0, core.CopyBegan, 1, 1).claim(86, 0, core.CopyEnded, 1, 1)
+			s.ping(90, 0).process(100, 0, core.ProcessKilled).reap(410, 0, 1).release(410, 411, 0, 1)
+		}, change: keepsAlive, breaks: []string{"RECLAIM"}},
 		{name: "an engine-driven context stays", tell: func(s *tale) {
 			s.born(1, 0).pair(2, 0, 1).ping(90, 0).process(100, 0, core.ProcessKilled)
 		}, breaks: []string{"RECLAIM"}},

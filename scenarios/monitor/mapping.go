@@ -126,6 +126,22 @@ func (m *Set) closeEnded(r *core.Record) {
 	m.visibleRelease(mp, r.At)
 	m.closeOver(mp, r.At)
 	mp.failed = true
+	m.failed = r.A
+}
+
+// warned takes the server's word for an operator. Where releases run on their
+// own, that of a failed close is its report: what it left is counted and shown
+// with its bytes.
+func (m *Set) warned(r *core.Record) {
+	if r.Failure != core.FailClose || !m.setup.Protections.IndependentReleases || m.failed == 0 {
+		return
+	}
+	if at := m.mappings.get(m.failed); at >= 0 {
+		mp := &m.mappings.items[at]
+		m.reclaimLate(&m.instances.items[mp.instance], serverDriven, r.At, "the report of its failed release")
+		mp.stuck = true
+	}
+	m.failed = 0
 }
 
 func (m *Set) mappingHung(r *core.Record) {
@@ -139,7 +155,7 @@ func (m *Set) releaseStuck(r *core.Record) {
 	if at := m.mappings.get(r.A); at >= 0 {
 		mp := &m.mappings.items[at]
 		m.visibleRelease(mp, r.At)
-		m.reclaimLate(&m.instances.items[mp.instance], serverDriven, r.At, "the report of its stuck release")
+		m.reclaimLate(&m.instances.items[mp.instance], serverDriven, r.At.Add(-m.bounds.park), "the report of its stuck release")
 		mp.stuck = true
 	}
 }

@@ -21,8 +21,29 @@ func (m *Set) reclaimDeadline(in *instance, kind int) core.Time {
 	if pinged {
 		window = m.setup.Reap
 	}
-	return max(in.deadAt, in.lastReached, in.stamped, m.upSince).
-		Add(window + m.setup.Scan + m.releases() + m.setup.CopyBound + stepSlack)
+	due := max(in.deadAt, in.lastReached, in.stamped, m.upSince).Add(window)
+	if in.copies > 0 { // it is kept for as long as a client would wait for it
+		due = max(due, in.copyBegan.Add(core.DefaultTimeout))
+	}
+	return due.Add(m.setup.Scan + m.releases() + m.setup.CopyBound + stepSlack)
+}
+
+// copyBegan and copyEnded follow the copies that keep a context where a
+// transfer keeps it alive.
+func (m *Set) copyBegan(r *core.Record) {
+	if i := m.instances.get(uint64(r.Instance)); i >= 0 {
+		in := &m.instances.items[i]
+		in.copies++
+		in.copyBegan = r.At
+	}
+}
+
+func (m *Set) copyEnded(r *core.Record) {
+	if i := m.instances.get(uint64(r.Instance)); i >= 0 {
+		if in := &m.instances.items[i]; in.copies > 0 {
+			in.copies--
+		}
+	}
 }
 
 // owesReclaim reports whether anything of the instance must be given back.
@@ -62,7 +83,11 @@ func (m *Set) reclaimAll(at core.Time) {
 		if !in.dead() {
 			continue
 		}
-		if due := m.reclaimDeadline(in, serverDriven); at > due {
+		due := m.reclaimDeadline(in, serverDriven)
+		if mp.closing {
+			due = due.Add(m.bounds.park)
+		}
+		if at > due {
 			why := "nothing began to release them"
 			if mp.failed {
 				why = fmt.Sprintf("their close of %s failed", seconds(mp.closingAt))

@@ -24,8 +24,9 @@ type Set struct {
 	spare     int32 // first free request, -1 for none
 	closing   []int32
 	lastSlow  slowRelease
-	locks     int64 // read locks held
-	peak      int   // most mappings open at once
+	failed    uint64 // mapping whose close failed last, 0 for none
+	locks     int64  // read locks held
+	peak      int    // most mappings open at once
 
 	// The server's process.
 	up       bool      // running and not frozen
@@ -54,7 +55,14 @@ type truth struct{ processes, network, memory, engines bool }
 func New(s Setup) *Set {
 	m := &Set{setup: s}
 	n := len(s.Workers)
-	m.bounds = bounds{opens: queue(n+1, s.OpenBound)}
+	line := n + 1
+	if s.Protections.RegisterAside {
+		line = (line + core.MaxOpens - 1) / core.MaxOpens
+	}
+	m.bounds = bounds{opens: queue(line, s.OpenBound)}
+	if s.Protections.IndependentReleases {
+		m.bounds.park = core.ReleaseBound
+	}
 	for i := range s.Workers {
 		m.skewed = m.skewed || s.Workers[i].Legacy != s.ServerLegacy
 	}
@@ -132,6 +140,14 @@ func (m *Set) Observe(r *core.Record) {
 		m.layoutAcquired(r)
 	case core.LayoutReleased:
 		m.layoutReleased(r)
+	case core.CopyBegan:
+		if m.setup.Protections.TransferKeepsAlive {
+			m.copyBegan(r)
+		}
+	case core.CopyEnded:
+		if m.setup.Protections.TransferKeepsAlive {
+			m.copyEnded(r)
+		}
 	case core.CloseBegan:
 		m.closeBegan(r)
 	case core.CloseEnded:
@@ -140,6 +156,8 @@ func (m *Set) Observe(r *core.Record) {
 		m.releaseStuck(r)
 	case core.UnregisterCame:
 		m.unregisterCame(r)
+	case core.ServerWarned:
+		m.warned(r)
 	case core.Refused:
 		if m.skewed {
 			m.skewRefused(r)
