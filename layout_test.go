@@ -50,7 +50,7 @@ var simulatorKeepsOut = []string{"core/loop", "core/zmq"}
 
 // topLevel is every folder that the root may hold. The first seven are the
 // program, the rest is about it.
-var topLevel = []string{"core", "sim", "faults", "scenarios", "realgpu", "reports", "cmd", "docs", "examples", "scripts", ".ci", ".github"}
+var topLevel = []string{"core", "sim", "faults", "scenarios", "realgpu", "reports", "cmd", "docs", "deploy", "examples", "scripts", ".ci", ".github"}
 
 // chosenModules are the libraries that the design chose, and what each is for.
 // A second library for a job that one of these does needs a reason, and a line
