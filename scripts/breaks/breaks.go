@@ -144,8 +144,8 @@ var breaks = []breakage{
 		why:  "a recovery under way registers again although a stop was requested (section 6.3, A11)",
 		edits: []edit{
 			{"core/worker/heartbeat.go",
-				"	case w.stopping():\n		w.endHeartbeat(now, out)\n	case ok && !w.healthy:\n",
-				"	case ok && !w.healthy:\n"},
+				"	case w.stopping():\n		w.endHeartbeat(now, out)\n	case w.beat.recovery.stage",
+				"	case w.beat.recovery.stage"},
 			{"core/worker/heartbeat.go",
 				"	case w.stopping():\n		w.endHeartbeat(now, out)\n	case w.beat.phase == beatCallback:\n",
 				"	case w.beat.phase == beatCallback:\n"},
