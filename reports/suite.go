@@ -74,6 +74,8 @@ type Suite struct {
 	Scenarios []Scenario `json:"scenarios"`
 	Totals    Totals     `json:"totals"`
 
+	// Note says how it was run where that was not in the simulator.
+	Note string `json:"note,omitempty"`
 	// Stopped says in words why not everything ran; empty where it did.
 	Stopped string `json:"-"`
 }
@@ -97,6 +99,13 @@ type Scenario struct {
 	// scenario that broke as it declares has the verdict pass and its example
 	// here.
 	Violations []Violation `json:"violations"`
+	// Skipped is why real processes cannot play it: its verdict is unknown, it
+	// was not run, and it counts for nothing.
+	Skipped string `json:"skipped,omitempty"`
+	// Undecided are invariants that the records of real processes could not
+	// decide, each with its reason. They are not passes.
+	Undecided []string `json:"undecided,omitempty"`
+	Notes     []string `json:"notes,omitempty"` // what else a reader should know
 
 	Story  string   `json:"-"` // one line on what happens in it
 	File   string   `json:"-"` // where it was read; empty where it is built in
@@ -134,6 +143,7 @@ type Totals struct {
 // NewSuite sums scenarios up. The wall time is that of the whole call.
 func NewSuite(design string, scenarios []Scenario, wall time.Duration) *Suite {
 	s := &Suite{Version: Version, Design: design, Verdict: Pass, Scenarios: []Scenario{}}
+	ran := 0
 	for _, sc := range scenarios {
 		if sc.Violations == nil {
 			sc.Violations = []Violation{} // an empty list in JSON, not null
@@ -144,11 +154,17 @@ func NewSuite(design string, scenarios []Scenario, wall time.Duration) *Suite {
 			}
 		}
 		sc.WallSeconds = round(sc.WallSeconds, 1e6)
-		s.Verdict = Gravest(s.Verdict, sc.Verdict)
+		if sc.Skipped == "" {
+			s.Verdict = Gravest(s.Verdict, sc.Verdict)
+			ran++
+		}
 		s.Totals.Runs += sc.Runs
 		s.Totals.Events += sc.Events
 		s.Totals.SimSeconds += sc.SimSeconds
 		s.Scenarios = append(s.Scenarios, sc)
+	}
+	if ran == 0 && len(scenarios) > 0 {
+		s.Verdict = Unknown // nothing was shown
 	}
 	s.Totals.WallSeconds = round(wall.Seconds(), 1e6)
 	s.Totals.EventsPerSecond = round(rate(float64(s.Totals.Events), wall.Seconds()), 1)
@@ -173,7 +189,15 @@ func (s *Suite) Failed() []*Scenario {
 // failed reports whether the scenario did not keep its promise. One that was
 // only cut short has no verdict yet.
 func (s *Scenario) failed() bool {
-	return s.Verdict != Pass && !(s.Cut && s.Verdict == Unknown)
+	return s.Verdict != Pass && s.Skipped == "" && !(s.Cut && s.Verdict == Unknown)
+}
+
+// word is the verdict as a table says it.
+func (s *Scenario) word() string {
+	if s.Skipped != "" {
+		return "skipped"
+	}
+	return string(s.Verdict)
 }
 
 // title is how a person calls the scenario.

@@ -66,7 +66,7 @@ func fullGrid(s *Suite, width int, on ink) *grid {
 	}
 	for i := range s.Scenarios {
 		sc := &s.Scenarios[i]
-		row := []string{sc.ID, sc.Name, string(sc.Verdict), strings.TrimPrefix(sc.expectedBreak(), "breaks "),
+		row := []string{sc.ID, sc.Name, sc.word(), strings.TrimPrefix(sc.expectedBreak(), "breaks "),
 			grouped(uint64(sc.Runs)), amount(float64(sc.Events)), span(sc.SimSeconds), speed(sc.SimSeconds, sc.WallSeconds)}
 		if story {
 			row = append(row, sc.Story)
@@ -97,7 +97,7 @@ func narrowGrid(s *Suite, on ink) *grid {
 		if expected != "" && len(sc.Breaks) > 0 {
 			expected = strings.Join(sc.Breaks, ", ")
 		}
-		g.rows = append(g.rows, []string{name, string(sc.Verdict), expected,
+		g.rows = append(g.rows, []string{name, sc.word(), expected,
 			grouped(uint64(sc.Runs)), amount(float64(sc.Events)), span(sc.SimSeconds), speed(sc.SimSeconds, sc.WallSeconds)})
 		g.styles = append(g.styles, styleOf(sc.Verdict, on, 1, 2, -1))
 	}
@@ -119,9 +119,13 @@ func styleOf(v Verdict, on ink, verdict, dimOne, dimTwo int) func(int, string) s
 
 // suiteTotals writes the lines below the table.
 func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
-	passed, declared, failed := 0, 0, 0
+	passed, declared, failed, skipped := 0, 0, 0, 0
 	for i := range s.Scenarios {
 		sc := &s.Scenarios[i]
+		if sc.Skipped != "" {
+			skipped++
+			continue
+		}
 		if sc.failed() {
 			failed++
 		}
@@ -137,7 +141,10 @@ func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
 	if failed > 0 {
 		line += ", " + on.verdict(s.Verdict, fmt.Sprintf("%d failed", failed))
 	}
-	if cut := len(s.Scenarios) - passed - failed; cut > 0 {
+	if skipped > 0 {
+		line += ", " + on.paint(yellow, fmt.Sprintf("%d skipped", skipped))
+	}
+	if cut := len(s.Scenarios) - passed - failed - skipped; cut > 0 {
 		line += ", " + on.paint(yellow, fmt.Sprintf("%d cut short", cut))
 	}
 	t := &s.Totals
@@ -146,6 +153,12 @@ func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
 		plural(t.Runs, "run"), amount(float64(t.Events)), span(t.SimSeconds), span(t.WallSeconds), amount(t.EventsPerSecond), amount(t.SimOverReal)), width) {
 		fmt.Fprintln(w, l)
 	}
+	if s.Note != "" {
+		for _, l := range wrap(s.Note, width) {
+			fmt.Fprintln(w, l)
+		}
+	}
+	remarks(w, s, width, on)
 	if declared > 0 {
 		note := fmt.Sprintf("Expected breaks among the passes: %d. There, design %s is known to break that invariant; the run checks that it does, and that nothing else breaks.", declared, s.Design)
 		for _, l := range wrap(note, width) {
@@ -155,6 +168,25 @@ func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
 	if s.Stopped != "" {
 		for _, l := range wrap(s.Stopped, width) {
 			fmt.Fprintln(w, on.paint(yellow, l))
+		}
+	}
+}
+
+// remarks writes what was not decided, and why.
+func remarks(w io.Writer, s *Suite, width int, on ink) {
+	for i := range s.Scenarios {
+		sc := &s.Scenarios[i]
+		var lines []string
+		if sc.Skipped != "" {
+			lines = append(lines, "skipped: "+sc.Skipped)
+		}
+		for _, u := range sc.Undecided {
+			lines = append(lines, "undecided: "+u)
+		}
+		for _, line := range append(lines, sc.Notes...) {
+			for _, l := range wrap(sc.ID+" "+line, width) {
+				fmt.Fprintln(w, on.paint(dim, l))
+			}
 		}
 	}
 }

@@ -26,6 +26,7 @@ type runFlags struct {
 	dir      string
 	quiet    bool
 	verbose  bool
+	real     realFlags
 }
 
 // maxJobs bounds -j: more goroutines than this gain nothing anywhere.
@@ -54,7 +55,8 @@ it is the first of 12, 13, 10, 11, 15, 14.`,
   simrun run A3 --seed 17 -v                   one seed
   simrun run stories/ --for 60s                a folder of files, for a minute
   simrun run --seeds commit --junit out.xml    in CI: new seeds for each commit
-  simrun run --json - | jq .totals             for a program`,
+  simrun run --json - | jq .totals             for a program
+  simrun run A1 A6 --real bin/server           with real processes`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, s, common, args)
@@ -71,6 +73,10 @@ it is the first of 12, 13, 10, 11, 15, 14.`,
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to `FILE`, - for standard output")
 	flags.StringVar(&f.junit, "junit", "", "write the result as JUnit XML to `FILE`, - for standard output")
 	flags.StringVarP(&f.dir, "output", "o", "", "write all results into a new folder below `DIR`; DIR/latest names it")
+	flags.StringVar(&f.real.server, "real", "", "play with real processes of the server program `PATH` instead of the simulator")
+	flags.IntVar(&f.real.scale, "time-scale", realScale, "with --real: time runs `N` times as fast")
+	flags.StringVar(&f.real.logs, "real-logs", "", "with --real: keep each run's event logs and its story below `DIR`")
+	flags.StringVar(&f.real.record, "real-record", "", "with --real: record the inputs of each run's server below `DIR`, for simrun replay")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print failures only")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print examples with the commands that replay them")
 	return cmd
@@ -90,7 +96,18 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) (*request, error) {
 	given := cmd.Flags().Changed
 	r := &request{lasts: f.lasts, jobs: f.jobs, single: given("seed") && !given("for")}
 	var err error
+	isReal := f.real.server != ""
+	for _, name := range []string{"time-scale", "real-logs", "real-record"} {
+		if given(name) && !isReal {
+			return nil, &usageError{"--" + name + " is about real processes: give --real PATH-OF-SERVER with it"}
+		}
+	}
+	if isReal && !given("jobs") {
+		r.jobs = realJobs
+	}
 	switch {
+	case isReal && given("for"):
+		return nil, &usageError{"--for runs seeds in the simulator; with --real, --seeds N plays each scenario N times"}
 	case given("seed") && given("seeds"):
 		return nil, &usageError{"--seed runs one seed and --seeds a range: give one of them"}
 	case given("for") && given("seeds"):
@@ -105,6 +122,8 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) (*request, error) {
 		r.seeds = seedRange{First: f.seed, Count: 1}
 	case given("seed"):
 		r.seeds = seedRange{First: f.seed, Count: 1}
+	case isReal && !given("seed") && !given("seeds"):
+		r.seeds = seedRange{Count: 1}
 	default:
 		if r.seeds, err = parseSeeds(f.seeds); err != nil {
 			return nil, err
@@ -127,7 +146,11 @@ func (f *runFlags) run(cmd *cobra.Command, s *streams, common *commonFlags, args
 	if err != nil {
 		return err
 	}
-	suite, err := r.play(cmd.Context(), f, reports.NewProgress(s.err, f.progress(s, common)))
+	play := r.play
+	if f.real.server != "" {
+		play = r.playReal
+	}
+	suite, err := play(cmd.Context(), f, reports.NewProgress(s.err, f.progress(s, common)))
 	if err != nil {
 		return err
 	}

@@ -89,13 +89,9 @@ func (p *play) judge(records []core.Record, end core.Time) verdict {
 	s.Expect, v.notes = decidable(s, p.options.Design)
 	monitors := monitor.New(setupOf(p.plan, p.options.Scale))
 	judge := run.NewJudge(s, p.options.Design, p.options.Protections)
-	story := p.options.story(s)
 	for i := range records {
 		monitors.Observe(&records[i])
 		judge.Observe(&records[i])
-		if story != nil {
-			story.Observe(&records[i])
-		}
 	}
 	monitors.Finish(end)
 	judge.Finish(end)

@@ -25,21 +25,13 @@ type Options struct {
 	Scale       int    // time runs so many times as fast
 	Design      string // "document" or "hardened"
 	Protections core.Protections
-	Seed        uint64 // of what happens when within the story's ranges
-	Jobs        int    // scenarios at once
+	Seed        uint64 // of what happens when within the story's ranges; a second round has the next one
+	Rounds      int    // how often each scenario is played; 0 is once
+	Jobs        int    // runs at once
 	Keep        string // a folder in which logs and sockets of each run stay; "" keeps none
 	Record      string // a folder in which each run's server is recorded; "" records none
 	// Progress, where set, is called after each run, by one goroutine at a time.
-	Progress func(done, total int, id string)
-	// Story, where set, sees every record of a run, after it.
-	Story func(s *scenarios.Scenario) *run.Story
-}
-
-func (o *Options) story(s *scenarios.Scenario) *run.Story {
-	if o.Story == nil {
-		return nil
-	}
-	return o.Story(s)
+	Progress func(done, total int, o *Outcome)
 }
 
 // MaxScale bounds the scale: above it, ordinary delays of a host are longer
@@ -49,6 +41,8 @@ const MaxScale = 600
 // Outcome is what one scenario came to.
 type Outcome struct {
 	Scenario   *scenarios.Scenario
+	Seed       uint64
+	Attempts   int    // more than one where this machine stood still
 	Skipped    string // why real processes cannot play it; then nothing else is set
 	Verdict    run.Verdict
 	Violations []run.Violation
@@ -62,9 +56,16 @@ type Outcome struct {
 	Folder     string        // with Keep: where the run's logs are
 }
 
-// Suite plays scenarios, several at once, and returns an outcome each, in
-// their order. It ends early when ctx ends: what was not played has the
-// verdict unknown.
+// attempts is how often a run is played at most. A run that fails while this
+// machine stood still for longer than StepSlack shows nothing about the server;
+// it is played again, and the outcome says so. A run that fails on a machine
+// that ran is never played again.
+const attempts = 3
+
+// Suite plays scenarios, several at once, round after round, and returns an
+// outcome for each run: those of the first round in the scenarios' order, then
+// those of the second. It ends early when ctx ends: what was not played has
+// the verdict unknown.
 func Suite(ctx context.Context, list []*scenarios.Scenario, o Options) ([]Outcome, error) {
 	if o.Scale < 1 || o.Scale > MaxScale {
 		return nil, fmt.Errorf("--time-scale must be from 1 to %d; got %d", MaxScale, o.Scale)
@@ -80,25 +81,26 @@ func Suite(ctx context.Context, list []*scenarios.Scenario, o Options) ([]Outcom
 		return nil, fmt.Errorf("--real %s: %w; build it with go build -o %s ./cmd/server", o.Server, err, o.Server)
 	}
 	o.Server = path
-	outcomes := make([]Outcome, len(list))
+	outcomes := make([]Outcome, len(list)*max(o.Rounds, 1))
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	next, done := 0, 0
-	for range max(1, min(o.Jobs, len(list))) {
+	for range max(1, min(o.Jobs, len(outcomes))) {
 		group.Go(func() {
 			for {
 				mu.Lock()
 				n := next
 				next++
 				mu.Unlock()
-				if n >= len(list) {
+				if n >= len(outcomes) {
 					return
 				}
-				outcomes[n] = Play(ctx, list[n], o)
+				out := patient(ctx, list[n%len(list)], o, o.Seed+uint64(n/len(list)))
 				mu.Lock()
+				outcomes[n] = out
 				done++
 				if o.Progress != nil {
-					o.Progress(done, len(list), list[n].ID)
+					o.Progress(done, len(outcomes), &outcomes[n])
 				}
 				mu.Unlock()
 			}
@@ -108,10 +110,30 @@ func Suite(ctx context.Context, list []*scenarios.Scenario, o Options) ([]Outcom
 	return outcomes, nil
 }
 
+// patient plays a scenario until this machine let it.
+func patient(ctx context.Context, s *scenarios.Scenario, o Options, seed uint64) (out Outcome) {
+	o.Seed = seed
+	var notes []string
+	for n := 1; ; n++ {
+		out = Play(ctx, s, o)
+		out.Attempts, out.Notes = n, append(notes, out.Notes...)
+		if out.Skipped != "" || out.Verdict == run.Pass || out.Stalled <= StepSlack || ctx.Err() != nil || len(out.Left) > 0 {
+			return out
+		}
+		note := fmt.Sprintf("this machine stood still for %s while %s was played: that run (%s) shows nothing", out.Stalled.Round(time.Millisecond), s.ID, out.Verdict)
+		if n == attempts {
+			out.Verdict = run.Gravest(run.Unknown)
+			out.Notes = append(out.Notes, note+", and it was the last attempt")
+			return out
+		}
+		notes = append(notes, note)
+	}
+}
+
 // Play plays one scenario. Whatever happens, nothing of it is left behind.
 func Play(ctx context.Context, s *scenarios.Scenario, o Options) (out Outcome) {
 	began := time.Now()
-	out = Outcome{Scenario: s, Verdict: run.Unknown}
+	out = Outcome{Scenario: s, Seed: o.Seed, Verdict: run.Unknown}
 	told := s
 	if s.Real != nil {
 		told = s.Real
@@ -174,6 +196,11 @@ func Play(ctx context.Context, s *scenarios.Scenario, o Options) (out Outcome) {
 	}
 	records := p.stream(end)
 	v := p.judge(records, end)
+	if o.Keep != "" {
+		if err := p.tellStory(records, &v); err != nil {
+			out.Notes = append(out.Notes, err.Error())
+		}
+	}
 	out.Records = len(records)
 	out.Violations, out.Undecided, out.Notes = v.violations, v.undecided, append(out.Notes, v.notes...)
 	for _, text := range p.fails {
@@ -232,4 +259,21 @@ func watchStalls() func() time.Duration {
 		}
 	}()
 	return func() time.Duration { close(stop); return <-done }
+}
+
+// tellStory writes what happened, in words, beside the run's logs.
+func (p *play) tellStory(records []core.Record, v *verdict) error {
+	story := run.NewStory(p.scenario, true)
+	for i := range records {
+		story.Observe(&records[i])
+	}
+	var b strings.Builder
+	for i := range story.Lines {
+		l := &story.Lines[i]
+		fmt.Fprintf(&b, "%14.6f  %-8s %s\n", float64(l.At)/1e9, l.Actor, l.Words)
+	}
+	for i := range v.violations {
+		fmt.Fprintf(&b, "BROKEN %s at %.6f: %s\n", v.violations[i].Invariant, float64(v.violations[i].At)/1e9, v.violations[i].Message)
+	}
+	return os.WriteFile(filepath.Join(p.dir, "story.txt"), []byte(b.String()), 0o644)
 }
