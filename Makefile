@@ -45,7 +45,8 @@ nightly: ## full counts: 200 seeds, long properties, 5 minutes of each fuzz targ
 	$(MAKE) lint
 	RAPID_CHECKS=5000 $(GO) test -count=1 -timeout 60m ./...
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun run --design document --seeds $(SEEDS)
-	CGO_ENABLED=0 $(GO) run ./cmd/simrun run --design hardened --seeds $(SEEDS)
+	CGO_ENABLED=0 $(GO) run ./cmd/simrun protections --seeds 500
+	CGO_ENABLED=0 $(GO) run ./cmd/simrun protections --pairings --seeds 50
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun doctor
 	$(MAKE) breaks
 	$(MAKE) fuzz FUZZTIME=5m

@@ -42,7 +42,7 @@ type Protections struct {
 	// heartbeat, so a slow register starves its own liveness. With it, pings go
 	// on while the register is under way.
 	PingThroughRecovery bool
-	// MirrorWithContext (server, B5, B19). The document fans drop_instance_state
+	// MirrorWithContext (server, B19, B5). The document fans drop_instance_state
 	// out by id, after the release: it takes the blend state of the next
 	// incarnation, or of a context that lives on. With it, blend state goes in
 	// the step in which the context that it mirrors goes, and with no other.
@@ -118,7 +118,7 @@ var protectionTable = []protection{
 		func(p *Protections) *bool { return &p.RequestDeadlines }},
 	{"ping-through-recovery", "a slow re-register blocks the heartbeat, so the worker is reaped by its own recovery", "B20",
 		func(p *Protections) *bool { return &p.PingThroughRecovery }},
-	{"mirror-with-context", "a late fan-out by id drops the blend state of the next incarnation", "B5",
+	{"mirror-with-context", "a late fan-out by id drops the blend state of the next incarnation, or of a context that lives on", "B19",
 		func(p *Protections) *bool { return &p.MirrorWithContext }},
 	{"register-aside", "a slow register holds the main loop, and pings wait behind it", "B15",
 		func(p *Protections) *bool { return &p.RegisterAside }},

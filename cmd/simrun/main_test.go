@@ -84,6 +84,7 @@ var steady = []struct {
 	{regexp.MustCompile(`[0-9]+\.[0-9]{6}s`), "TIME"},
 	{regexp.MustCompile(`[0-9,.]+[MG]?x  `), "SPEED  "},
 	{regexp.MustCompile(`checks in [0-9.]+s`), "checks in TIME"},
+	{regexp.MustCompile(`(seeds? each|scenarios?), in [0-9.]+(us|ms|s|min)`), "$1, in TIME"},
 	{regexp.MustCompile(`\(default [0-9]+\)`), "(default N)"},
 }
 

@@ -11,18 +11,21 @@ import (
 )
 
 // Compile returns the plan of a scenario under these protections.
-func Compile(s *scenarios.Scenario, p core.Protections) *sim.Plan {
+func Compile(s *scenarios.Scenario, p core.Protections) *sim.Plan { return compile(s, p, p) }
+
+// compile is Compile with a server and workers that may differ.
+func compile(s *scenarios.Scenario, server, workers core.Protections) *sim.Plan {
 	plan := *s.Plan
 	plan.Workers = append([]sim.WorkerPlan(nil), s.Plan.Workers...)
-	protect(&plan, p)
+	protect(&plan, server, workers)
 	return &plan
 }
 
-// protect has every process of a plan run under these protections.
-func protect(plan *sim.Plan, p core.Protections) {
-	plan.Server.Protections = p
+// protect has the processes of a plan run under these protections.
+func protect(plan *sim.Plan, server, workers core.Protections) {
+	plan.Server.Protections = server
 	for i := range plan.Workers {
-		plan.Workers[i].Config.Protections = p
+		plan.Workers[i].Config.Protections = workers
 	}
 }
 
@@ -44,7 +47,7 @@ func SetupOf(plan *sim.Plan) monitor.Setup {
 		Protections:  plan.Server.Protections,
 		ServerLegacy: plan.Server.Legacy,
 		// A heartbeat from the registration on is what keeps an idle worker (A3).
-		IdleNeverReaped: plan.Server.Protections.EagerHeartbeat,
+		IdleNeverReaped: len(plan.Workers) > 0,
 		OpenBound:       highOr(plan.OpenTime, openHigh),
 		ReleaseBound:    highOr(plan.CloseTime, closeHigh),
 		CopyBound:       highOr(plan.CopyTime, copyHigh),
@@ -54,6 +57,7 @@ func SetupOf(plan *sim.Plan) monitor.Setup {
 	}
 	for i := range plan.Workers {
 		w := &plan.Workers[i]
+		m.IdleNeverReaped = m.IdleNeverReaped && w.Config.Protections.EagerHeartbeat
 		m.Workers = append(m.Workers, monitor.Worker{
 			Name: w.Name, Mode: w.Config.Mode, Blend: w.Config.Blend, Prober: w.Config.Prober,
 			Legacy: w.Config.Legacy, Interval: w.Config.Interval, Timeout: w.Config.Timeout,

@@ -29,6 +29,7 @@ type Run struct {
 type Player struct {
 	design      string
 	protections core.Protections
+	workers     core.Protections // theirs, which are the server's but in a Pairing
 	world       *sim.World
 	choices     *sim.Choices
 	stages      map[*scenarios.Scenario]*stage
@@ -55,7 +56,7 @@ func (st *stage) Observe(r *core.Record) {
 // and expectations are chosen; the protections are those that act.
 func NewPlayer(design string, p core.Protections) *Player {
 	return &Player{
-		design: design, protections: p,
+		design: design, protections: p, workers: p,
 		world: sim.NewWorld(), choices: sim.NewChoices(0),
 		stages: make(map[*scenarios.Scenario]*stage),
 	}
@@ -64,7 +65,7 @@ func NewPlayer(design string, p core.Protections) *Player {
 func (p *Player) stage(s *scenarios.Scenario) *stage {
 	st := p.stages[s]
 	if st == nil {
-		plan := Compile(s, p.protections)
+		plan := compile(s, p.protections, p.workers)
 		st = &stage{plan: plan, monitors: monitor.New(SetupOf(plan)), judge: NewJudge(s, p.design, p.protections)}
 		p.stages[s] = st
 	}

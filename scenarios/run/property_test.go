@@ -29,7 +29,7 @@ func randomWorld(t *rapid.T, menu *Menu, p core.Protections) (*sim.Plan, *monito
 	plan := RandomPlan(menu, func(what string, n int) int {
 		return rapid.IntRange(0, n-1).Draw(t, what)
 	})
-	protect(plan, p)
+	protect(plan, p, p)
 	var choices *sim.Choices
 	if rapid.IntRange(0, 3).Draw(t, "tape") == 0 {
 		choices = sim.ChoicesFrom(tapeOf{t})
