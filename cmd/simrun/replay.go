@@ -12,9 +12,10 @@ import (
 
 func newReplay(s *streams, common *commonFlags) *cobra.Command {
 	var verbose, quiet bool
+	var scenario string
 	cmd := &cobra.Command{
-		Use:   "replay TOKEN [FILE]",
-		Short: "Replay one run and print its story",
+		Use:   "replay TOKEN [FILE] | DIR|SEGMENT",
+		Short: "Replay one run, or the recording of a real server",
 		Long: `Replay the one run that a token names, and print what happened in it: who did
 what when, what broke, and the verdict. Everyday things are counted; -v tells
 every record.
@@ -22,10 +23,17 @@ every record.
 The token of a scenario from a file holds the file's path as it was given then;
 give FILE where it lies elsewhere now. The exit code is that of the run's
 verdict. Where the run is no longer the one that the token names, replay says
-whether the scenario or the code has changed.`,
+whether the scenario or the code has changed.
+
+A DIR that server run --record wrote, or one SEGMENT of it, is fed to the core
+as it is here: the same inputs must give the same outputs. The first difference
+is named (exit code 12). With --scenario its outline - who was there, who fell
+silent, who left - becomes a scenario file.`,
 		Example: `  simrun replay v1.A8/pid.0.document.3fa29b3e77a1c4d5
   simrun replay TOKEN my-story.yaml
-  simrun replay TOKEN -v | less`,
+  simrun replay TOKEN -v | less
+  simrun replay recording/
+  simrun replay recording/ --scenario incident.yaml && simrun run incident.yaml`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -33,6 +41,12 @@ whether the scenario or the code has changed.`,
 				return &usageError{"replay needs the token of a run, as the last lines of a failing run give it"}
 			case len(args) > 2:
 				return &usageError{"replay takes one token, and the scenario's file where that has moved"}
+			}
+			if isRecording(args[0]) && len(args) == 1 {
+				return replayRecording(s, common, args[0], scenario, quiet, verbose)
+			}
+			if scenario != "" {
+				return &usageError{"--scenario is for a recording: give its folder or one of its segments"}
 			}
 			t, err := parseToken(args[0])
 			if err != nil {
@@ -48,6 +62,7 @@ whether the scenario or the code has changed.`,
 			return replay(s.people(common, false), t, sc, quiet, verbose)
 		},
 	}
+	cmd.Flags().StringVar(&scenario, "scenario", "", "with a recording: write its outline as a scenario to `FILE`, - for standard output")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print the verdict only")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "tell every record")
 	return cmd

@@ -32,7 +32,7 @@ Without a command it does the same as simrun run.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().BoolVar(&common.noColour, "no-color", false, "no colour (as with NO_COLOR set, or CI)")
-	root.AddCommand(newRun(s, common), newReplay(s, common), newList(s, common), newDoctor(s, common), newBench(s, common), newTrace(s))
+	root.AddCommand(newRun(s, common), newReplay(s, common), newAudit(s, common), newList(s, common), newDoctor(s, common), newBench(s, common), newTrace(s))
 	root.SetFlagErrorFunc(nearestFlag)
 	root.AddCommand(newProtections(s, common))
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))

@@ -31,7 +31,7 @@ func (w *worker) start() {
 		"--connect", "ipc://" + w.proxy.path, "--time-scale", strconv.Itoa(p.options.Scale), "--event-log", log,
 		"--model", c.Model, "--salt", c.Salt, "--world-size", strconv.Itoa(c.WorldSize), "--rank", strconv.Itoa(c.Rank),
 		"--chunk-tokens", strconv.Itoa(c.ChunkTokens), "--block-tokens", strconv.Itoa(or(p.plan.BlockTokens, 16)),
-		"--blocks", strconv.Itoa(or(w.plan.Blocks, 64)), "--block-bytes", strconv.Itoa(or(w.plan.BlockBytes, 4096)),
+		"--blocks", strconv.Itoa(p.blocks(w)), "--block-bytes", strconv.Itoa(or(w.plan.BlockBytes, 4096)),
 		"--interval", c.Interval.String(), "--timeout", c.Timeout.String(),
 		"--blend=" + strconv.FormatBool(c.Blend), "--prober=" + strconv.FormatBool(c.Prober), "--legacy=" + strconv.FormatBool(c.Legacy),
 	}
@@ -232,8 +232,16 @@ func (p *play) tokens(w *worker, prompt int) int {
 	if high > low {
 		n += int(uint64(prompt+1) * 0x9e3779b97f4a7c15 >> 20 % uint64(high-low+1))
 	}
-	room := or(w.plan.Blocks, 64) * or(p.plan.BlockTokens, 16)
+	room := p.blocks(w) * or(p.plan.BlockTokens, 16)
 	return max(min(n, room)/chunk*chunk, chunk)
+}
+
+// blocks is how many KV blocks a worker has: enough for several requests, as
+// in the simulator. With few, an engine uses blocks again while a request that
+// it was told to have failed is still under way (docs/real.md).
+func (p *play) blocks(w *worker) int {
+	most := or(p.plan.PromptHigh, 4*w.plan.Config.ChunkTokens) / or(p.plan.BlockTokens, 16)
+	return or(w.plan.Blocks, max(64, 8*most))
 }
 
 // The server.
