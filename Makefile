@@ -10,7 +10,7 @@ ARGS      ?=
 BENCHTIME ?= 1s
 export GOFLAGS ?= -buildvcs=false
 
-.PHONY: help run test bench lint fuzz breaks readme nightly clean
+.PHONY: help run test bench lint fuzz breaks readme nightly release clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ nightly: ## full counts: 200 seeds, long properties, 5 minutes of each fuzz targ
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun doctor
 	$(MAKE) breaks
 	$(MAKE) fuzz FUZZTIME=5m
+
+release: ## the programs as people deploy them, into bin/release
+	@scripts/release
 
 clean: ## remove what was built and what runs left behind
 	rm -rf bin out
