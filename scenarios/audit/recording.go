@@ -69,6 +69,7 @@ func (o *Outline) at(s *loop.Segment, now core.Time) core.Time {
 func (o *Outline) Step(s *loop.Segment, in *loop.Recorded, out *core.Effects) {
 	if !o.begun {
 		o.begun, o.started, o.life = true, s.Head.Started, s.Head.Life
+		o.config = core.DefaultServerConfig()
 		var machine server.Server
 		if machine.ReadSnapshot(s.Snapshot) == nil {
 			o.config = machine.Config()
