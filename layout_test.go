@@ -63,6 +63,8 @@ var chosenModules = map[string]string{
 	"github.com/NVIDIA/go-nvml":           "watching real devices",
 	"github.com/olekukonko/tablewriter":   "tables on the terminal",
 	"github.com/spf13/cobra":              "commands and flags",
+	"github.com/spf13/pflag":              "cobra's own flags, named where a flag has a type of ours",
+	"golang.org/x/term":                   "how wide a terminal is",
 	"github.com/goccy/go-yaml":            "scenario files",
 	"github.com/prometheus/client_golang": "metrics",
 	"github.com/google/uuid":              "instance ids",
