@@ -197,7 +197,9 @@ func TestTheServerIsKilledAndComesBack(t *testing.T) {
 	dir := t.TempDir()
 	r := serve(t, dir)
 	w := r.worker("--every", "0", "--in-flight", "2", "--interval", "3s", "--request-timeout", "20s")
-	e := r.worker("--mode", "engine-driven", "--interval", "3s", "--request-timeout", "20s")
+	// Another model: a chunk that one kind of worker stored is not in the memory
+	// that the other kind reads (docs/server.md).
+	e := r.worker("--mode", "engine-driven", "--model", "other", "--interval", "3s", "--request-timeout", "20s")
 	w.event("retrieved", 20)
 	e.event("retrieved", 1)
 	r.kill()
