@@ -51,6 +51,8 @@ type play struct {
 
 	requests uint64
 	looksAt  core.Time
+	stalls   stalls
+	stallsAt time.Time
 }
 
 // event is something that happens at a time.
@@ -243,6 +245,10 @@ func (p *play) loop(ctx context.Context) error {
 			p.look()
 			p.looksAt = p.now().Add(mapsEvery * time.Duration(p.options.Scale))
 		}
+		if time.Since(p.stallsAt) >= stallEvery {
+			p.stalls.read(p.pids())
+			p.stallsAt = time.Now()
+		}
 		every := idleEvery
 		if len(p.watches) > 0 {
 			every = tailEvery
@@ -365,6 +371,17 @@ func (p *play) about(r *core.Record, worker int) bool {
 		return r.B == uint64(worker)+1
 	}
 	return false
+}
+
+// pids are the processes that take part now, this one among them.
+func (p *play) pids() []int {
+	list := []int{os.Getpid()}
+	for _, c := range p.children {
+		if c.alive() {
+			list = append(list, c.pid)
+		}
+	}
+	return list
 }
 
 // look reads the server's mappings.

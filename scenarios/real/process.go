@@ -91,6 +91,7 @@ func launch(f func()) {
 		launcher.jobs = make(chan func())
 		go func() {
 			runtime.LockOSThread()
+			syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), urgent) // what it starts inherits it
 			for job := range launcher.jobs {
 				job()
 			}
