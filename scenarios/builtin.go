@@ -44,7 +44,7 @@ func All() ([]*Scenario, error) {
 }
 
 // Builtin returns the suite: the scenarios that are judged, without the worlds
-// that are only measured.
+// that are only measured and the searches through random worlds.
 func Builtin() ([]*Scenario, error) {
 	all, err := All()
 	if err != nil {
@@ -52,7 +52,7 @@ func Builtin() ([]*Scenario, error) {
 	}
 	var suite []*Scenario
 	for _, s := range all {
-		if !s.World {
+		if !s.World && s.Random == "" {
 			suite = append(suite, s)
 		}
 	}

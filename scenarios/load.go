@@ -115,7 +115,7 @@ func without(n *node, keys ...string) *node {
 
 var rootKeys = []string{
 	"id", "name", "title", "story", "world", "config", "workers", "steps", "more-steps",
-	"until", "calm", "expect", "more-expect", "breaks", "real", "variants",
+	"until", "calm", "expect", "more-expect", "breaks", "real", "random", "variants",
 }
 
 // realKeys are what a file may say otherwise of a run with real processes,
@@ -202,6 +202,14 @@ func (d *decoder) head(root *node, s *Scenario, variant string) {
 	}
 	if v := root.get("world"); v != nil {
 		s.World = d.boolean(v, "world")
+	}
+	if v := root.get("random"); v != nil {
+		s.Random = Menus[d.choice(v, "random", Menus)]
+		for _, key := range []string{"config", "steps", "more-steps", "expect", "more-expect", "breaks", "calm"} {
+			if k := root.get(key); k != nil {
+				d.fail(k, "a random world draws its own %s: the file has only workers and until", key)
+			}
+		}
 	}
 }
 

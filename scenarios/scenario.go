@@ -20,6 +20,11 @@ type Scenario struct {
 	// World says that the file describes a world to measure, not a story to
 	// judge: it is no part of the suite.
 	World bool
+	// Random says that each run draws its world and its story from the tape, out
+	// of the menu of that name: "gentle", "harsh", or empty for none. It is a
+	// search, no part of the suite. The plan then holds the workers' names and
+	// the length.
+	Random string
 
 	// Plan is the world with every protection off; scenarios/run switches them
 	// on. Workers have their names in it.
@@ -60,6 +65,9 @@ type Break struct {
 
 // Designs are the presets that a break or an expectation can be tied to.
 var Designs = []string{"document", "hardened"}
+
+// Menus are the menus that a random world can be drawn from.
+var Menus = []string{"gentle", "harsh"}
 
 // Invariants are the names that a break can have (DESIGN, Invariants).
 var Invariants = []string{

@@ -76,3 +76,19 @@ func TestAnUnregisterByHand(t *testing.T) {
 type watcher func(*core.Record)
 
 func (f watcher) Observe(r *core.Record) { f(r) }
+
+// A heartbeat that starved and got its processor back while its process stood
+// still goes on with it.
+func TestAStarvedHeartbeatGoesOnAfterAPause(t *testing.T) {
+	starve := at(20*time.Second, Action{Kind: ActFault, Fault: faults.Fault{Kind: faults.StarveHeartbeat, Worker: 0, For: faults.Fixed(30 * time.Second)}})
+	pause := at(40*time.Second, Action{Kind: ActFault, Fault: faults.Fault{Kind: faults.Pause, Worker: 0, For: faults.Fixed(30 * time.Second)}})
+	pings := 0
+	NewWorld().Run(handsPlan(starve, pause), NewChoices(1), watcher(func(r *core.Record) {
+		if r.Kind == core.PingSent && r.At > core.Time(70*time.Second) {
+			pings++
+		}
+	}))
+	if pings < 10 {
+		t.Errorf("%d pings after the process went on, want about 13", pings)
+	}
+}

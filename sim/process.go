@@ -213,6 +213,9 @@ func (p *process) resume() bool {
 	p.world.truth(core.ProcessResumed, p).A = p.number()
 	p.world.emit()
 	p.held = p.release(p.held)
+	if !p.starve { // its heartbeat got its processor back while the process stood still
+		p.starved = p.release(p.starved)
+	}
 	return true
 }
 

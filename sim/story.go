@@ -289,8 +289,11 @@ func (w *World) strikeWorker(step int, f *faults.Fault, i int) bool {
 		w.net.sockets[i].delay, l.slow = f.Amount, !f.Amount.Zero()
 		return true
 	case faults.StarveHeartbeat:
+		if p.state == absent {
+			return false // nothing would end what struck nobody
+		}
 		p.starve = true
-		return p.state != absent
+		return true
 	case faults.StickEngine:
 		return w.engines[i].stick()
 	}

@@ -128,6 +128,8 @@ func scenarioListing(width int) (*reports.Listing, error) {
 		switch {
 		case s.World:
 			breaks = "(measured)"
+		case s.Random != "":
+			breaks = "(a search)"
 		case breaks == string(reports.Pass):
 			breaks = "-"
 		}

@@ -124,6 +124,9 @@ func replay(w human, t token, sc selected, quiet, verbose bool) error {
 
 	if !quiet {
 		fmt.Fprintf(w, "%s %s: %s\ndesign %s, seed %d\n\n", sc.ID, sc.Name, sc.Title, t.design, t.seed)
+		if drawn := p.inner.Drawn(sc.Scenario); drawn != "" {
+			fmt.Fprintf(w, "%s\n\n", drawn)
+		}
 		if err := timeline.Write(w, w.Width, w.Colour); err != nil {
 			return err
 		}

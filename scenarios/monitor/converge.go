@@ -8,7 +8,8 @@ import (
 )
 
 // CONVERGE: once faults stop, a worker that wants to serve has its context
-// within a bound. It is judged whenever something changes what is owed, and at
+// within a bound, or was told clearly why not: its old mapping is stuck, or the
+// device has no room (that what is gone gives its room back is RECLAIM's matter). It is judged whenever something changes what is owed, and at
 // the end of the run.
 
 // wants reports whether worker w is owed a context now.
@@ -50,7 +51,7 @@ func (m *Set) convergeCheck(w int32, now core.Time) {
 		// The heartbeat thread sits in a register that was lost to the faults.
 		deadline = deadline.Add(m.setup.Workers[w].Timeout)
 	}
-	if now <= deadline || m.toldStuck(k) || !m.first(converge, w) {
+	if now <= deadline || k.lastFailure == core.FailOutOfMemory || m.toldStuck(k) || !m.first(converge, w) {
 		return
 	}
 	m.report(converge, deadline, fmt.Sprintf("%s has no %s context, owed since %s: %s",

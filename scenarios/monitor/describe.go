@@ -14,7 +14,7 @@ var descriptions = [invariants]Description{
 		"An instance id has at most one serving context of a kind; its context, strategy, mapping and layout share change in one step.",
 		"contexts, strategies and shares as claimed, against the mappings that are open in the server", ""},
 	converge: {"CONVERGE", false,
-		"Once faults stop, every live connected worker that registered and is not leaving holds a serving context of its kind, or was told that its old mapping is stuck.",
+		"Once faults stop, every live connected worker that registered and is not leaving holds a serving context of its kind, or was told that its old mapping is stuck or that the device has no room.",
 		"processes, links and what engines were told, against contexts as claimed; probers, version-skewed workers and workers whose first registration failed are not owed one",
 		"2 x interval + 4 x network + (workers + 1) x open (divided by 8, rounded up, where registers run aside) + release + copy + 1 s, from the last of: faults over, server up, worker started, resumed, connected, its context lost; a register sent before that adds its time to end, at most the request timeout"},
 	reclaim: {"RECLAIM", false,

@@ -48,7 +48,7 @@ func (m *Set) reapJudged(in *instance, kind int, cause core.RemovalCause, insert
 		}
 		return
 	}
-	if !m.setup.IdleNeverReaped || in.aliased || in.worker < 0 {
+	if !m.setup.IdleNeverReaped || in.aliased || in.worker < 0 || m.setup.Workers[in.worker].Starved {
 		return
 	}
 	k := &m.workers[in.worker]

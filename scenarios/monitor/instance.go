@@ -17,7 +17,7 @@ type instance struct {
 	worker      int32        // its last owner, or nobody
 	pingEver    bool         // a ping reached the host that puts the id on the reap timeout
 	pinged      [2]bool      // such a ping since the context was inserted
-	traffic     [2]bool      // a transfer of the kind reached the host
+	traffic     [2]bool      // a transfer of the kind was served
 
 	has     [2]bool             // a context of the kind serves
 	serving [2]core.Incarnation // that context
@@ -66,18 +66,17 @@ const (
 	refreshesServerDriven = 1 << iota
 	refreshesEngineDriven
 	isPing
-	isTransfer
 )
 
 var roles = [256]uint8{
 	wire.RegisterKVCache:      refreshesServerDriven,
-	wire.Store:                refreshesServerDriven | isTransfer,
-	wire.Retrieve:             refreshesServerDriven | isTransfer,
+	wire.Store:                refreshesServerDriven,
+	wire.Retrieve:             refreshesServerDriven,
 	wire.RegisterEngineDriven: refreshesEngineDriven,
-	wire.PrepareStore:         refreshesEngineDriven | isTransfer,
-	wire.CommitStore:          refreshesEngineDriven | isTransfer,
-	wire.PrepareRetrieve:      refreshesEngineDriven | isTransfer,
-	wire.CommitRetrieve:       refreshesEngineDriven | isTransfer,
+	wire.PrepareStore:         refreshesEngineDriven,
+	wire.CommitStore:          refreshesEngineDriven,
+	wire.PrepareRetrieve:      refreshesEngineDriven,
+	wire.CommitRetrieve:       refreshesEngineDriven,
 	wire.Ping:                 refreshesServerDriven | refreshesEngineDriven | isPing,
 }
 
@@ -111,12 +110,6 @@ func (m *Set) messageReached(r *core.Record) {
 		in.earlier[engineDriven], in.signal[engineDriven] = in.signal[engineDriven], r.At
 	}
 	switch {
-	case role&isTransfer != 0:
-		if role&refreshesServerDriven != 0 {
-			in.traffic[serverDriven] = true
-		} else {
-			in.traffic[engineDriven] = true
-		}
 	case role&isPing == 0:
 	case m.setup.Protections.LatchNeedsTraffic:
 		// A ping puts on the reap timeout only what has transferred before.
@@ -135,6 +128,9 @@ func (m *Set) messageReached(r *core.Record) {
 func (m *Set) stamped(r *core.Record) {
 	if i := m.instances.get(uint64(r.Instance)); i >= 0 {
 		in := &m.instances.items[i]
+		if kind := kindOf(r.Context); core.StampCause(r.B) == core.StampTransfer && kind != noKind {
+			in.traffic[kind] = true
+		}
 		if in.credit > 0 {
 			in.credit--
 			in.stamped = r.At

@@ -216,10 +216,13 @@ func TestReclaim(t *testing.T) {
 			dead(s).reap(3725, 0, 1).release(3725, 3726, 0, 1)
 		}, change: needsTraffic},
 		{name: "it transferred and then pinged", tell: func(s *tale) {
-			s.up(0, 1).reach(80, 0, wire.Store).ping(90, 0).process(100, 0, core.ProcessKilled).reap(3725, 0, 1).release(3725, 3726, 0, 1)
+			s.up(0, 1).reach(80, 0, wire.Store).served(80.1, 0).ping(90, 0).process(100, 0, core.ProcessKilled).reap(3725, 0, 1).release(3725, 3726, 0, 1)
 		}, change: needsTraffic, breaks: []string{"RECLAIM"}},
+		{name: "its transfer waited in a lane when it pinged", tell: func(s *tale) {
+			s.up(0, 1).reach(80, 0, wire.Store).ping(90, 0).process(100, 0, core.ProcessKilled).served(150, 0).reap(3775, 0, 1).release(3775, 3776, 0, 1)
+		}, change: needsTraffic},
 		{name: "it pinged and then transferred", tell: func(s *tale) {
-			s.up(0, 1).ping(80, 0).reach(90, 0, wire.Store).process(100, 0, core.ProcessKilled).reap(3725, 0, 1).release(3725, 3726, 0, 1)
+			s.up(0, 1).ping(80, 0).reach(90, 0, wire.Store).served(90.1, 0).process(100, 0, core.ProcessKilled).reap(3725, 0, 1).release(3725, 3726, 0, 1)
 		}, change: needsTraffic},
 		{name: "where transfers keep alive: its copy never ends", tell: func(s *tale) {
 			s.up(0, 1).claim(85, 0, core.CopyBegan, 1, 1).ping(90, 0).process(100, 0, core.ProcessKilled).reap(410, 0, 1).release(410, 411, 0, 1)

@@ -48,7 +48,7 @@ func (m *Set) pingSent(r *core.Record) {
 func (m *Set) pingFailed(r *core.Record) {
 	n := int64(r.Actor) - int64(core.FirstWorker)
 	k := m.worker(n)
-	if k == nil || len(m.closing) == 0 && m.lastSlow.instance < 0 || r.Failure != core.FailDeadline ||
+	if k == nil || m.setup.PoolFull || len(m.closing) == 0 && m.lastSlow.instance < 0 || r.Failure != core.FailDeadline ||
 		k.pingSent == never || !m.undisturbed(k, k.pingSent) || m.setup.Workers[n].Legacy != m.setup.ServerLegacy {
 		return
 	}
@@ -65,7 +65,7 @@ func (m *Set) pingFailed(r *core.Record) {
 // ended when the run (or the worker) does.
 func (m *Set) isolateRegister(w int32, at core.Time, unfinished bool) {
 	k := &m.workers[w]
-	if !k.pending || len(m.closing) == 0 && m.lastSlow.instance < 0 || !m.undisturbed(k, k.registerSent) {
+	if !k.pending || m.setup.OpensHang || m.releasing(k.instance) || len(m.closing) == 0 && m.lastSlow.instance < 0 || !m.undisturbed(k, k.registerSent) {
 		return
 	}
 	who, long := m.overdue(k.registerSent, at, k.instance)
@@ -94,7 +94,7 @@ func (m *Set) isolateReap(in *instance, due core.Time) {
 }
 
 // releasing reports whether a release of the instance itself is under way: its
-// lateness is then its own.
+// lateness is then its own, and its register waits for that.
 func (m *Set) releasing(instance int32) bool {
 	for _, i := range m.closing {
 		if m.mappings.items[i].instance == instance {

@@ -25,6 +25,13 @@ type Setup struct {
 	// copy, one message one way.
 	OpenBound, ReleaseBound, CopyBound, NetworkBound time.Duration
 
+	// PoolFull: at times somebody fills the pool that pings wait in, so that a
+	// ping without an answer is no sign of anything else (ISOLATE).
+	PoolFull bool
+	// OpensHang: at times an open never returns, so that a register without an
+	// answer is no sign of anything else either.
+	OpensHang bool
+
 	// FaultsOver is when the last fault has ceased to act, 0 where never; a
 	// record FaultsOver moves it to where it really came.
 	FaultsOver, Until time.Duration
@@ -36,11 +43,15 @@ type Setup struct {
 
 // Worker is one worker or other client of a run; its number is its place.
 type Worker struct {
-	Name     string
-	Mode     core.TransferMode
-	Blend    bool // registers rope state
-	Prober   bool // registers nothing
-	Legacy   bool // pings without an id (A9)
+	Name    string
+	Mode    core.TransferMode
+	Blend   bool // registers rope state
+	Prober  bool // registers nothing
+	Legacy  bool // pings without an id (A9)
+	Starved bool // its heartbeat or its engine is held back at times, so that it may be silent though it lives
+	// Held is how long its engine's own thread is held back, all together: it
+	// takes no answer meanwhile.
+	Held     time.Duration
 	Interval time.Duration
 	Timeout  time.Duration
 }

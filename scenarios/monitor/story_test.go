@@ -69,6 +69,11 @@ func (s *tale) ping(t float64, n int) *tale {
 	return s.reach(t, n, wire.Ping).server(t, core.Record{Kind: core.Stamped, Instance: id(n), Context: core.ServerDriven})
 }
 
+// served is a transfer that the server gets round to.
+func (s *tale) served(t float64, n int) *tale {
+	return s.server(t, core.Record{Kind: core.Stamped, Instance: id(n), Context: core.ServerDriven, B: uint64(core.StampTransfer)})
+}
+
 func (s *tale) open(t float64, n int, inc core.Incarnation) *tale {
 	return s.world(t, core.Record{Kind: core.MappingOpened, Instance: id(n), Incarnation: inc, A: uint64(inc), B: 1 << 20})
 }

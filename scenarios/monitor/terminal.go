@@ -79,7 +79,7 @@ func (m *Set) forgetRequests(in *instance) {
 
 func (m *Set) terminalBound(w int32) time.Duration {
 	s := &m.setup.Workers[w]
-	return s.Timeout + 2*s.Interval + m.setup.CopyBound + m.bounds.opens + 4*m.setup.NetworkBound + stepSlack
+	return s.Timeout + s.Held + 2*s.Interval + m.setup.CopyBound + m.bounds.opens + 4*m.setup.NetworkBound + stepSlack
 }
 
 // terminalLate judges one request that is open until now.

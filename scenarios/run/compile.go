@@ -71,6 +71,23 @@ func SetupOf(plan *sim.Plan) monitor.Setup {
 			continue
 		}
 		switch f := &do.Fault; f.Kind {
+		case faults.StarveHeartbeat, faults.StickEngine:
+			for w := range m.Workers {
+				if f.Worker != faults.Everyone && f.Worker != w {
+					continue
+				}
+				m.Workers[w].Starved = true
+				if f.Kind == faults.StickEngine {
+					m.Workers[w].Held += f.For.High
+					if f.For.Zero() {
+						m.Workers[w].Held += plan.Until
+					}
+				}
+			}
+		case faults.BusyPool:
+			m.PoolFull = true
+		case faults.HangOpen:
+			m.OpensHang = true
 		case faults.SlowOpen:
 			m.OpenBound += f.Amount.High
 		case faults.SlowClose:

@@ -81,6 +81,9 @@ func (p *Player) Play(s *scenarios.Scenario, seed uint64, extra sim.Observer) Ru
 // PlayTape plays a scenario by a tape of the caller's; seed is for the report.
 func (p *Player) PlayTape(s *scenarios.Scenario, seed uint64, tape *sim.Choices, extra sim.Observer) (out Run) {
 	st := p.stage(s)
+	if s.Random != "" {
+		p.draw(s, st, tape)
+	}
 	st.monitors.Reset()
 	st.judge.Reset()
 	st.extra = extra

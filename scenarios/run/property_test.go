@@ -1,14 +1,13 @@
 package run
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"vigil/core"
+	"vigil/scenarios"
 	"vigil/scenarios/monitor"
 	"vigil/sim"
 )
@@ -51,28 +50,14 @@ func inProtectedWorlds(t *testing.T, p core.Protections, invariants ...string) {
 	rapid.Check(t, func(t *rapid.T) {
 		plan, set, result := randomWorld(t, GentleMenu(), p)
 		if result.Panic != "" {
-			t.Fatalf("%s in %s", result.Panic, worldInWords(plan))
+			t.Fatalf("%s in a world of %s", result.Panic, worldInWords(plan))
 		}
 		for _, v := range set.Violations() {
 			if slices.Contains(invariants, v.Invariant) {
-				t.Fatalf("%s at %v: %s in %s", v.Invariant, v.At, v.Message, worldInWords(plan))
+				t.Fatalf("%s at %v: %s in a world of %s", v.Invariant, v.At, v.Message, worldInWords(plan))
 			}
 		}
 	})
-}
-
-func worldInWords(plan *sim.Plan) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "a world of %d workers:", len(plan.Workers))
-	for i := range plan.Workers {
-		w := &plan.Workers[i]
-		fmt.Fprintf(&b, " %s(mode %d, blend %v, every %v)", w.Name, w.Config.Mode, w.Config.Blend, w.Traffic.Every.High)
-	}
-	for i := range plan.Steps {
-		s := &plan.Steps[i]
-		fmt.Fprintf(&b, "; at %v %+v", s.At.Low, s.Do)
-	}
-	return b.String()
 }
 
 func TestRandomWorldsKeepONE(t *testing.T)         { inRandomWorlds(t, "ONE") }
@@ -144,3 +129,26 @@ func (q *quietly) Fatal(...any)          { q.failed = true; panic("failed") }
 func (q *quietly) FailNow()              { q.failed = true; panic("failed") }
 func (q *quietly) Fail()                 { q.failed = true }
 func (q *quietly) Failed() bool          { return q.failed }
+
+// A drawn world is the tape's: the same seed draws and plays the same one, and
+// another seed another.
+func TestADrawnWorldIsTheTapes(t *testing.T) {
+	list, err := scenarios.Find("random")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, other := NewPlayer("hardened", core.Hardened()), NewPlayer("hardened", core.Hardened())
+	seen := map[string]bool{}
+	for seed := uint64(0); seed < 20; seed++ {
+		a := one.Play(list[0], seed, nil)
+		other.Play(list[0], seed+1000, nil)
+		b := other.Play(list[0], seed, nil)
+		if a.Hash != b.Hash || one.Drawn(list[0]) != other.Drawn(list[0]) {
+			t.Fatalf("seed %d gave two runs, of %s and of %s", seed, one.Drawn(list[0]), other.Drawn(list[0]))
+		}
+		seen[one.Drawn(list[0])] = true
+	}
+	if len(seen) != 20 {
+		t.Errorf("20 seeds drew %d worlds", len(seen))
+	}
+}
