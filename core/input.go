@@ -12,7 +12,7 @@ const (
 	InputOpened                    // the open Op ended: Failure, Bytes
 	InputReleased                  // the close Op ended: Failure
 	InputCopied                    // the copy Op ended: Failure
-	InputExited                    // the process that owns Instance is proven dead
+	InputExited                    // the process behind the connection Peer is proven dead
 	InputCall                      // worker only: the engine asks something, Call
 	InputStop                      // shut down in order
 	inputKindEnd                   // not a kind

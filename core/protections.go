@@ -89,6 +89,11 @@ type Protections struct {
 	// finishes its pending writes, so what it had half written is readable.
 	// With it, they are dropped.
 	DropHalfWritten bool
+	// ProofOfDeath (server, A1). Silence is the document's only sign of death,
+	// so a dead worker's memory stays taken for a window. With it, a process
+	// that the host proves dead - by a descriptor of the process, never by a
+	// PID or a closed connection - is released at once.
+	ProofOfDeath bool
 	// OrderlyStop (server, A17). A shutdown forgets engine-driven contexts with
 	// their layout shares and pending slots. With it, it releases them.
 	OrderlyStop bool
@@ -140,6 +145,8 @@ var protectionTable = []protection{
 		func(p *Protections) *bool { return &p.LookBeforeReap }},
 	{"drop-half-written", "what a dead worker had half written becomes readable", "B10",
 		func(p *Protections) *bool { return &p.DropHalfWritten }},
+	{"proof-of-death", "a process known to be dead keeps its memory until its window is over", "A1",
+		func(p *Protections) *bool { return &p.ProofOfDeath }},
 	{"orderly-stop", "a shutdown forgets the shares of engine-driven contexts", "A17",
 		func(p *Protections) *bool { return &p.OrderlyStop }},
 }

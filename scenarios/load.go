@@ -223,7 +223,7 @@ type identity struct {
 var configKeys = []string{
 	"reap", "grace", "heartbeat", "timeout", "ids", "server", "modules", "chunk-tokens", "normal-slots",
 	"affinity-lanes", "l1-bytes", "latency", "open-time", "close-time", "copy-time", "server-start",
-	"device-bytes", "prompts", "prompt-tokens", "block-tokens",
+	"device-bytes", "prompts", "prompt-tokens", "block-tokens", "proof-of-death",
 }
 
 var moduleWords = []string{"server-driven", "engine-driven", "blend"}
@@ -302,6 +302,9 @@ func (d *decoder) config(n *node, p *sim.Plan) identity {
 	d.names.set("server-start", start.High)
 	if v := n.get("l1-bytes"); v != nil {
 		c.L1Bytes = d.bytes(v, "l1-bytes")
+	}
+	if v := n.get("proof-of-death"); v != nil {
+		p.Proof = d.boolean(v, "proof-of-death")
 	}
 	if v := n.get("device-bytes"); v != nil {
 		p.DeviceBytes = d.bytes(v, "device-bytes")

@@ -20,6 +20,7 @@ const (
 	evPoll                        // who: process, what: life; the engine asks get_finished
 	evConnect                     // who: link, what: epoch; a connection comes up
 	evPeerClosed                  // who: link, what: peer; the server's host sees it close
+	evExited                      // who: link, what: peer; the server's host proves its process dead
 	evFaultsOver                  // no fault acts from here on
 	eventKinds
 )

@@ -394,7 +394,8 @@ func (n *network) disconnect(who int, graceful, told bool) {
 	l.peer = 0
 }
 
-// peerClosed tells the server's process that a connection closed.
+// peerClosed tells the server's process that a connection closed, or that the
+// process behind it is proven dead.
 func (n *network) peerClosed(e event) bool {
 	p := &n.world.processes[0]
 	switch p.state {
@@ -406,6 +407,9 @@ func (n *network) peerClosed(e event) bool {
 	}
 	in := &n.world.input
 	*in = core.Input{Kind: core.InputClosed, Peer: core.Peer(e.what)}
+	if e.kind == evExited {
+		in.Kind = core.InputExited
+	}
 	p.feed(in)
 	return true
 }

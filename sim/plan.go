@@ -27,6 +27,9 @@ type Plan struct {
 	PromptLow   int         // tokens of the shortest prompt; 0 is one chunk
 	PromptHigh  int         // tokens of the longest prompt; 0 is four chunks
 	BlockTokens int         // tokens in one KV block; 0 is 16
+	// Proof: the server's host can watch the workers' processes, and tells the
+	// server of one that died. Where it cannot, silence is the only sign.
+	Proof bool
 }
 
 // WorkerPlan is one worker of a plan.

@@ -297,7 +297,7 @@ func (w *World) handleEvent(e event) bool {
 		return w.memory.end(e)
 	case evConnect:
 		return w.net.connected(e)
-	case evPeerClosed:
+	case evPeerClosed, evExited:
 		return w.net.peerClosed(e)
 	case evStep:
 		w.story.strike(int(e.what))
@@ -432,6 +432,10 @@ func (w *World) end(p *process, silent bool) {
 		return
 	}
 	l := &w.net.links[p.index-1]
+	if w.plan.Proof && !silent && l.peer != 0 && w.processes[0].state != absent {
+		at := w.now.Add(w.choices.Span(ForReconnect, p.actor(), noticeTime, noticeTime))
+		w.push(evExited, p.actor()-1, at, uint64(l.peer))
+	}
 	w.net.disconnect(p.actor()-1, !silent, !silent && !l.up.cut)
 	k := &w.net.sockets[p.actor()-1]
 	for _, m := range k.waiting {

@@ -463,15 +463,13 @@ func appendInput(b []byte, now core.Time, in *core.Input) []byte {
 		if r, ok := in.Decoded.(*wire.Request); ok && r != nil {
 			b = server.AppendRequest(b, r)
 		}
-	case core.InputClosed:
+	case core.InputClosed, core.InputExited:
 		b = binary.AppendUvarint(b, uint64(in.Peer))
 	case core.InputTimer:
 		b = binary.AppendUvarint(append(b, byte(in.Timer.Kind)), uint64(in.Timer.Slot))
 	case core.InputOpened, core.InputReleased, core.InputCopied:
 		b = binary.AppendUvarint(append(b, byte(in.Failure)), uint64(in.Op))
 		b = binary.AppendUvarint(b, in.Bytes)
-	case core.InputExited:
-		b = binary.AppendUvarint(b, uint64(in.Instance))
 	}
 	return b
 }
@@ -494,14 +492,12 @@ func readInput(b []byte, in *core.Input, request *wire.Request) (now core.Time, 
 			in.Decoded = request
 		}
 		c.b = nil
-	case core.InputClosed:
+	case core.InputClosed, core.InputExited:
 		in.Peer = core.Peer(c.uint())
 	case core.InputTimer:
 		in.Timer.Kind, in.Timer.Slot = core.TimerKind(c.byte()), uint32(c.uint())
 	case core.InputOpened, core.InputReleased, core.InputCopied:
 		in.Failure, in.Op, in.Bytes = core.Failure(c.byte()), core.Op(c.uint()), c.uint()
-	case core.InputExited:
-		in.Instance = core.InstanceID(c.uint())
 	case core.InputStop:
 	default:
 		return 0, fmt.Errorf("kind %d of input is not known", in.Kind)

@@ -331,7 +331,7 @@ func TestInputsWrittenDown(t *testing.T) {
 		{Kind: core.InputOpened, Op: 3 << 20, Bytes: 1 << 40, Failure: core.FailOpen},
 		{Kind: core.InputReleased, Op: 1},
 		{Kind: core.InputCopied, Op: 1 << 63},
-		{Kind: core.InputExited, Instance: core.MaxInstanceID},
+		{Kind: core.InputExited, Peer: 1 << 41},
 		{Kind: core.InputStop},
 		{Kind: core.InputFrames, Peer: 2, Arrived: -5},
 	} {

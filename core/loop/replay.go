@@ -295,7 +295,7 @@ func DescribeInput(in *core.Input) string {
 	case core.InputClosed:
 		return fmt.Sprintf("the connection of peer %d closed", in.Peer)
 	case core.InputExited:
-		return fmt.Sprintf("the process of instance %d ended", in.Instance)
+		return fmt.Sprintf("the process behind peer %d ended", in.Peer)
 	}
 	return in.Kind.String()
 }

@@ -219,9 +219,9 @@ func (s *Server) Closed(peer core.Peer) {
 	}
 }
 
-// Exited says that the process of an instance is proven dead.
-func (s *Server) Exited(id core.InstanceID) {
-	s.owner.box.put(item{kind: core.InputExited, instance: id})
+// Exited says that the process behind a connection is proven dead.
+func (s *Server) Exited(peer core.Peer) {
+	s.owner.box.put(item{kind: core.InputExited, peer: peer})
 }
 
 // Ended takes the end of a memory operation: an InputOpened, InputReleased or

@@ -92,6 +92,9 @@ func (f *folder) entry(e *entry) {
 	f.d.Uint(uint64(e.instance))
 	f.d.Bool(e.latched)
 	f.d.Bool(e.transferred)
+	if f.s.cfg.Protections.ProofOfDeath {
+		f.d.Uint(uint64(e.peer))
+	}
 	f.d.Since(f.now, e.lastSeen)
 	f.d.Uint(e.bytes)
 	if e.about != nil {

@@ -17,9 +17,9 @@ type entry struct {
 	bytes       uint64       // charged to the server for the mapping
 	lastSeen    core.Time
 	about       *registration
-	latched     bool    // has pinged: the shorter window counts
-	transferred bool    // has stored or retrieved
-	_           [8]byte // a whole cache line: an entry never lies in two
+	latched     bool      // has pinged: the shorter window counts
+	transferred bool      // has stored or retrieved
+	peer        core.Peer // the connection that last spoke for it; with it the entry is a whole cache line
 }
 
 // registration is what an instance said of itself. It never changes once it is

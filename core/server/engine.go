@@ -18,7 +18,7 @@ func (s *Server) registerEngine(now core.Time, m *message, out *core.Effects) {
 	about := describeEngineDriven(m.r, s.cfg.ChunkTokens)
 	if pos := s.engines.find(id); pos >= 0 {
 		if !s.cfg.Protections.ReplaceOtherMemory || s.engines.entries[pos].about.content == about.content {
-			s.refresh(now, core.EngineDriven, &s.engines.entries[pos], out)
+			s.refresh(now, core.EngineDriven, &s.engines.entries[pos], m.peer, out)
 			s.answerPool(out, m)
 			return
 		}
@@ -31,7 +31,7 @@ func (s *Server) registerEngine(now core.Time, m *message, out *core.Effects) {
 	}
 	e := entry{
 		instance: m.r.Instance, incarnation: s.nextIncarnation(),
-		about: about,
+		about: about, peer: m.peer,
 	}
 	s.insertPair(out, &e, now)
 	s.layouts.acquire(out, core.EngineDriven, &e)
@@ -115,7 +115,7 @@ func (s *Server) resolve(now core.Time, m *message, out *core.Effects) (*entry, 
 	}
 	e := &s.engines.entries[pos]
 	stamp(out, core.EngineDriven, e, now, core.StampTransfer)
-	e.transferred = true
+	e.transferred, e.peer = true, m.peer
 	return e, &s.strategies.entries[s.strategies.find(uint64(m.r.Instance))]
 }
 

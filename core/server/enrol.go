@@ -39,14 +39,14 @@ func (s *Server) enrol(now core.Time, m *message, out *core.Effects) {
 	}
 	pos := s.contexts.find(uint64(id))
 	if pos >= 0 && !p.ReplaceOtherMemory {
-		s.refresh(now, core.ServerDriven, &s.contexts.entries[pos], out)
+		s.refresh(now, core.ServerDriven, &s.contexts.entries[pos], m.peer, out)
 		s.answerNil(out, m)
 		return
 	}
 	about := describeServerDriven(m.r, s.cfg.ChunkTokens)
 	if pos >= 0 {
 		if s.contexts.entries[pos].about.content == about.content {
-			s.refresh(now, core.ServerDriven, &s.contexts.entries[pos], out)
+			s.refresh(now, core.ServerDriven, &s.contexts.entries[pos], m.peer, out)
 			s.answerNil(out, m)
 			return
 		}
@@ -96,7 +96,7 @@ func (s *Server) open(now core.Time, m *message, about *registration, out *core.
 	*e = enrolment{
 		entry: entry{
 			instance: m.r.Instance, incarnation: s.nextIncarnation(), mapping: s.mappings,
-			lastSeen: now, about: about,
+			lastSeen: now, about: about, peer: m.peer,
 		},
 		op: core.Op(s.ops<<20 | uint64(pos)), since: now, arrived: m.arrived, held: !s.cfg.Protections.RegisterAside, reply: reply,
 	}

@@ -45,10 +45,10 @@ func (s *Server) touch(out *core.Effects, m *message, at core.Time, again bool) 
 	}
 	id := uint64(m.r.Instance)
 	if pos := s.contexts.find(id); pos >= 0 {
-		s.touchEntry(out, core.ServerDriven, &s.contexts.entries[pos], at, again)
+		s.touchEntry(out, core.ServerDriven, &s.contexts.entries[pos], at, again, m.peer)
 	}
 	if pos := s.engines.find(id); pos >= 0 {
-		s.touchEntry(out, core.EngineDriven, &s.engines.entries[pos], at, again)
+		s.touchEntry(out, core.EngineDriven, &s.engines.entries[pos], at, again, m.peer)
 	}
 }
 
@@ -56,10 +56,11 @@ func (s *Server) touch(out *core.Effects, m *message, at core.Time, again bool) 
 // the ping arrived before something fresher, it only latches. With
 // latch-needs-traffic an entry that never transferred keeps the long window:
 // its worker may still be warming up, and stall in it.
-func (s *Server) touchEntry(out *core.Effects, kind core.ContextKind, e *entry, at core.Time, again bool) {
+func (s *Server) touchEntry(out *core.Effects, kind core.ContextKind, e *entry, at core.Time, again bool, peer core.Peer) {
 	if at > e.lastSeen || at == e.lastSeen && !again {
 		stamp(out, kind, e, at, core.StampPing)
 	}
+	e.peer = peer
 	if !e.latched && (e.transferred || !s.cfg.Protections.LatchNeedsTraffic) {
 		e.latched = true
 		note(out, core.Latched, kind, e, 0, 0)

@@ -52,7 +52,7 @@ type player struct {
 }
 
 func (p *player) act() {
-	switch rapid.IntRange(0, 9).Draw(p.r, "what") {
+	switch rapid.IntRange(0, 10).Draw(p.r, "what") {
 	case 0, 1, 2, 3, 4:
 		p.request()
 	case 5:
@@ -69,6 +69,8 @@ func (p *player) act() {
 		if n := len(p.closes); n > 0 {
 			p.endClose(rapid.IntRange(0, n-1).Draw(p.r, "close"), p.failure())
 		}
+	case 10:
+		p.feed(core.Input{Kind: core.InputExited, Peer: core.Peer(rapid.IntRange(1, 4).Draw(p.r, "dead"))})
 	case 9:
 		if n := len(p.copies); n > 0 {
 			i := rapid.IntRange(0, n-1).Draw(p.r, "copy")

@@ -27,7 +27,8 @@ func stamp(out *core.Effects, kind core.ContextKind, e *entry, at core.Time, cau
 }
 
 // refresh is the no-op register of an id that is present.
-func (s *Server) refresh(now core.Time, kind core.ContextKind, e *entry, out *core.Effects) {
+func (s *Server) refresh(now core.Time, kind core.ContextKind, e *entry, peer core.Peer, out *core.Effects) {
+	e.peer = peer
 	note(out, core.RegisterNoop, kind, e, 0, 0)
 	stamp(out, kind, e, now, core.StampNoop)
 }
@@ -60,7 +61,7 @@ func (s *Server) popContext(out *core.Effects, pos int32, cause core.RemovalCaus
 	s.removed(out, core.ServerDriven, &e, cause)
 	if s.cfg.Protections.MirrorWithContext {
 		by := uint64(ropeByClient)
-		if cause == core.RemovedByReaper {
+		if cause == core.RemovedByReaper || cause == core.RemovedByProof {
 			by = ropeByReaper
 		}
 		s.dropMirror(out, e.instance, by)

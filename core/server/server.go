@@ -129,7 +129,7 @@ func (s *Server) Step(now core.Time, in *core.Input, out *core.Effects) {
 	case core.InputClosed:
 		s.disconnected(in.Peer)
 	case core.InputExited:
-		s.exited(in.Instance)
+		s.exited(now, in.Peer, out)
 	case core.InputStop:
 		s.beginStop(now, out)
 	}
@@ -192,10 +192,6 @@ func (s *Server) timer(now core.Time, key core.TimerKey, out *core.Effects) {
 // disconnected is the seam for what the closing of a connection may tell
 // about the worker behind it. The document takes no notice.
 func (s *Server) disconnected(core.Peer) {}
-
-// exited is the seam for the proof that an instance's process is dead. The
-// document takes no notice: its only sign of death is silence.
-func (s *Server) exited(core.InstanceID) {}
 
 // note writes a record about a context.
 func note(out *core.Effects, kind core.RecordKind, context core.ContextKind, e *entry, a, b uint64) *core.Record {

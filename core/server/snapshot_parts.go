@@ -100,6 +100,7 @@ func (w *writer) entry(e *entry) {
 	w.int(int64(e.lastSeen))
 	w.bool(e.latched)
 	w.bool(e.transferred)
+	w.uint(uint64(e.peer))
 	w.bool(e.about != nil)
 	if e.about != nil {
 		w.registration(e.about)
@@ -110,6 +111,7 @@ func (r *reader) entry(e *entry) {
 	e.instance, e.incarnation = core.InstanceID(r.uint()), core.Incarnation(r.uint())
 	e.mapping, e.bytes = core.Mapping(r.uint()), r.uint()
 	e.lastSeen, e.latched, e.transferred = core.Time(r.int()), r.bool(), r.bool()
+	e.peer = core.Peer(r.uint())
 	if e.about = nil; r.bool() {
 		e.about = new(registration)
 		r.registration(e.about)

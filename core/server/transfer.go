@@ -18,7 +18,7 @@ func (s *Server) getAndTouch(now core.Time, m *message, out *core.Effects) *entr
 	}
 	e := &s.contexts.entries[pos]
 	stamp(out, core.ServerDriven, e, now, core.StampTransfer)
-	e.transferred = true
+	e.transferred, e.peer = true, m.peer
 	if !fits(e.about, m) {
 		s.refuse(out, m, core.FailBadBlocks)
 		return nil

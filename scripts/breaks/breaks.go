@@ -14,8 +14,8 @@ var breaks = []breakage{
 		name: "traffic-latches",
 		why:  "a transfer latches the liveness signal, which only a ping may (section 5.1, A4)",
 		edits: []edit{{"core/server/transfer.go",
-			"	e.transferred = true\n",
-			"	e.transferred, e.latched = true, true\n"}},
+			"	e.transferred, e.peer = true, m.peer\n",
+			"	e.transferred, e.peer, e.latched = true, m.peer, true\n"}},
 	},
 	{
 		name: "stale-at-the-edge",
@@ -122,8 +122,8 @@ var breaks = []breakage{
 		name: "transfer-does-not-refresh",
 		why:  "a store or retrieve does not refresh last_seen, so a starved heartbeat costs the context (A4)",
 		edits: []edit{{"core/server/transfer.go",
-			"	stamp(out, core.ServerDriven, e, now, core.StampTransfer)\n	e.transferred = true\n",
-			"	e.transferred = true\n"}},
+			"	stamp(out, core.ServerDriven, e, now, core.StampTransfer)\n	e.transferred, e.peer = true, m.peer\n",
+			"	e.transferred, e.peer = true, m.peer\n"}},
 	},
 	{
 		name: "blend-state-of-the-dead-kept",
