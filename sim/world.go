@@ -180,8 +180,8 @@ func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 		}
 		p.timers = p.few[:0]
 		*p.aside = aside{stopped: core.Never, held: p.held[:0], starved: p.starved[:0]}
-		if i > workers { // the raw client
-			p.state = running
+		if i > workers { // the raw client, in whose place an earlier world may have had a worker
+			p.state, p.machine = running, nil
 			w.net.connect(i-1, w.choices.Span(ForReconnect, i, connectTime, connectTime))
 			continue
 		}

@@ -23,6 +23,9 @@ type instance struct {
 	serving [2]core.Incarnation // that context
 	left    [2]bool             // the server handled its unregister of the kind
 
+	registerReached [2]core.Time // its last register of the kind reached the host
+	registerRun     [2]core.Time // the server last began to run one
+
 	id         core.InstanceID
 	owners     int32 // processes alive that own the id
 	leftOwners int32 // of these, how many sent their unregister
@@ -56,6 +59,7 @@ func (m *Set) instance(id core.InstanceID) int32 {
 		in.lastReached, in.stamped, in.deadAt = never, never, never
 		for k := range in.signal {
 			in.signal[k], in.earlier[k], in.emptySince[k] = never, never, never
+			in.registerReached[k], in.registerRun[k] = never, never
 		}
 	}
 	return i
@@ -102,6 +106,12 @@ func (m *Set) messageReached(r *core.Record) {
 	if role == 0 {
 		return
 	}
+	switch wire.Type(r.B) {
+	case wire.RegisterKVCache:
+		in.registerReached[serverDriven] = r.At
+	case wire.RegisterEngineDriven:
+		in.registerReached[engineDriven] = r.At
+	}
 	in.credit++
 	if role&refreshesServerDriven != 0 && in.signal[serverDriven] != r.At {
 		in.earlier[serverDriven], in.signal[serverDriven] = in.signal[serverDriven], r.At
@@ -141,7 +151,11 @@ func (m *Set) stamped(r *core.Record) {
 // registerArrived is the stamp of a context that is about to be built.
 func (m *Set) registerArrived(r *core.Record) {
 	if i := m.instances.get(uint64(r.Instance)); i >= 0 {
-		if in := &m.instances.items[i]; in.credit > 0 {
+		in := &m.instances.items[i]
+		if kind := kindOf(r.Context); kind != noKind {
+			in.registerRun[kind] = r.At
+		}
+		if in.credit > 0 {
 			in.stamped = r.At
 		}
 	}

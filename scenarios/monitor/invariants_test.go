@@ -567,6 +567,29 @@ func TestQuiet(t *testing.T) {
 	})
 }
 
+func TestQuietOfTheDead(t *testing.T) {
+	pairLate := func(s *tale, at float64) *tale {
+		s.server(at, core.Record{Kind: core.RegisterArrived, Instance: id(0), Context: core.EngineDriven})
+		s.pair(at, 0, 1).remove(at+3630, 0, 1, core.EngineDriven, core.RemovedByReaper)
+		return s.strategy(at+3630, 0, 1, core.StrategyRemoved).giveBack(at+3630, 0, 1, core.EngineDriven)
+	}
+	run(t, []story{
+		{name: "a register is run for nobody, long after its client died (B8)", tell: func(s *tale) {
+			pairLate(s.born(1, 0).reach(5, 0, wire.RegisterEngineDriven).process(305, 0, core.ProcessExited), 320)
+		}, breaks: []string{"QUIET"}},
+		{name: "its client dies while it is run", tell: func(s *tale) {
+			pairLate(s.born(1, 0).reach(5, 0, wire.RegisterEngineDriven).process(5.0001, 0, core.ProcessKilled), 5.1)
+		}},
+		{name: "it comes to the host after its client died", tell: func(s *tale) {
+			pairLate(s.born(1, 0).process(100, 0, core.ProcessKilled).reach(120, 0, wire.RegisterEngineDriven), 120)
+		}},
+		{name: "the server stood still until then", tell: func(s *tale) {
+			s.born(1, 0).process(2, -1, core.ProcessPaused).reach(5, 0, wire.RegisterEngineDriven).process(50, 0, core.ProcessKilled)
+			pairLate(s.process(100, -1, core.ProcessResumed), 100.1)
+		}},
+	})
+}
+
 func TestIntegrity(t *testing.T) {
 	run(t, []story{
 		{name: "wrong bytes", tell: func(s *tale) {

@@ -7,7 +7,9 @@ import (
 )
 
 // QUIET: who left stays gone. A worker has left when it sent its unregister;
-// the server knows when it handled that.
+// the server knows when it handled that. A worker that died has left too: a
+// register that had reached the host in its life, and that the server got round
+// to long after its death, is a ghost's (B8).
 
 func (m *Set) unregisterSent(r *core.Record) {
 	n := int64(r.Actor) - int64(core.FirstWorker)
@@ -51,6 +53,7 @@ func (m *Set) unregisterCame(r *core.Record) {
 }
 
 func (m *Set) quietInserted(in *instance, kind int, r *core.Record) {
+	m.quietGhost(in, kind, r)
 	if !in.left[kind] || in.present() {
 		in.left[kind] = false // a new owner of the id starts anew
 		return
@@ -69,4 +72,17 @@ func (m *Set) quietFinish(in *instance, end core.Time) {
 				m.whose(in), kindNames[kind], in.serving[kind]), in.worker)
 		}
 	}
+}
+
+// quietGhost judges a context that a register brought about.
+func (m *Set) quietGhost(in *instance, kind int, r *core.Record) {
+	if !in.dead() || in.aliased || in.registerReached[kind] == never || in.registerReached[kind] > in.deadAt {
+		return
+	}
+	due := max(in.deadAt, m.upSince).Add(2*m.setup.NetworkBound + stepSlack)
+	if in.registerRun[kind] <= due || !m.first(quiet, in.worker) {
+		return
+	}
+	m.report(quiet, r.At, fmt.Sprintf("%s died at %s and has a %s context (incarnation %d): its register had waited since %s and was run at %s for nobody",
+		m.whose(in), seconds(in.deadAt), kindNames[kind], r.Incarnation, seconds(in.registerReached[kind]), seconds(in.registerRun[kind])), in.worker)
 }

@@ -47,7 +47,7 @@ func GentleMenu() *Menu {
 // HarshMenu is every fault there is, for longer than any window.
 func HarshMenu() *Menu {
 	m := &Menu{
-		Workers: 6, Steps: 8, Longest: 300 * time.Second, Slowest: 200 * time.Second, Last: 420 * time.Second, Until: 1600 * time.Second,
+		Workers: 6, Steps: 8, Longest: 300 * time.Second, Slowest: 340 * time.Second, Last: 420 * time.Second, Until: 1600 * time.Second,
 		Harsh: true,
 	}
 	for k := faults.None + 1; k < faults.Kinds; k++ {
