@@ -36,8 +36,8 @@ func (s *Server) arrive(now core.Time, in *core.Input, out *core.Effects) {
 	case s.stop.stage != stopNot:
 		s.refuse(out, &m, core.FailStopping)
 		return
-	case s.cfg.Protections.StampOnArrival && r.Type == wire.Ping && r.Failure == core.NoFailure:
-		s.touch(out, &m, m.arrived, false) // before any queue can hold it up (B11)
+	case s.cfg.Protections.StampOnArrival && r.Failure == core.NoFailure:
+		s.stampArrival(out, &m) // before any queue can hold it up (B11)
 	}
 	if s.main.held {
 		s.enqueue(out, &s.inbox, &m)

@@ -114,7 +114,7 @@ func (s *Server) resolve(now core.Time, m *message, out *core.Effects) (*entry, 
 		return nil, nil
 	}
 	e := &s.engines.entries[pos]
-	stamp(out, core.EngineDriven, e, now, core.StampTransfer)
+	s.stampTransfer(out, core.EngineDriven, &s.engines, m, now)
 	e.transferred, e.peer = true, m.peer
 	return e, &s.strategies.entries[s.strategies.find(uint64(m.r.Instance))]
 }

@@ -66,3 +66,34 @@ func (s *Server) touchEntry(out *core.Effects, kind core.ContextKind, e *entry, 
 		note(out, core.Latched, kind, e, 0, 0)
 	}
 }
+
+// stampArrival refreshes what a message is a sign of life for, at the time at
+// which it was taken in: a ping may wait for a full pool, a transfer for its
+// lane. A transfer still never latches.
+func (s *Server) stampArrival(out *core.Effects, m *message) {
+	switch m.r.Type {
+	case wire.Ping:
+		s.touch(out, m, m.arrived, false)
+	case wire.Store, wire.Retrieve:
+		s.stampTransfer(out, core.ServerDriven, &s.contexts, m, m.arrived)
+	case wire.PrepareStore, wire.CommitStore, wire.PrepareRetrieve, wire.CommitRetrieve:
+		s.stampTransfer(out, core.EngineDriven, &s.engines, m, m.arrived)
+	}
+}
+
+// stampTransfer refreshes the context of a transfer that is taken in or begins
+// now. With stamp-on-arrival only the arrival counts: what a dead worker left
+// in a queue is no sign of life when its turn comes.
+func (s *Server) stampTransfer(out *core.Effects, kind core.ContextKind, in *registry[entry], m *message, at core.Time) {
+	pos := in.find(uint64(m.r.Instance))
+	if pos < 0 {
+		return
+	}
+	arrival := s.cfg.Protections.StampOnArrival
+	if arrival {
+		at = m.arrived
+	}
+	if e := &in.entries[pos]; at > e.lastSeen || at == e.lastSeen && !arrival {
+		stamp(out, kind, e, at, core.StampTransfer)
+	}
+}

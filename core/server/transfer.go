@@ -17,7 +17,7 @@ func (s *Server) getAndTouch(now core.Time, m *message, out *core.Effects) *entr
 		return nil
 	}
 	e := &s.contexts.entries[pos]
-	stamp(out, core.ServerDriven, e, now, core.StampTransfer)
+	s.stampTransfer(out, core.ServerDriven, &s.contexts, m, now)
 	e.transferred, e.peer = true, m.peer
 	if !fits(e.about, m) {
 		s.refuse(out, m, core.FailBadBlocks)

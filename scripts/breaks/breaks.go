@@ -122,7 +122,7 @@ var breaks = []breakage{
 		name: "transfer-does-not-refresh",
 		why:  "a store or retrieve does not refresh last_seen, so a starved heartbeat costs the context (A4)",
 		edits: []edit{{"core/server/transfer.go",
-			"	stamp(out, core.ServerDriven, e, now, core.StampTransfer)\n	e.transferred, e.peer = true, m.peer\n",
+			"	s.stampTransfer(out, core.ServerDriven, &s.contexts, m, now)\n	e.transferred, e.peer = true, m.peer\n",
 			"	e.transferred, e.peer = true, m.peer\n"}},
 	},
 	{
