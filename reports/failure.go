@@ -75,8 +75,18 @@ func failure(b *bytes.Buffer, sc *Scenario, design string, width int, on ink) {
 	if sc.declaresBreak() {
 		field(b, "expected", sc.Expected, width)
 	}
+	for _, n := range sc.Notes {
+		field(b, "note", n, width)
+	}
+	if sc.FailedRuns > 0 && sc.Runs > 1 {
+		field(b, "failed", fmt.Sprintf("in %s of %s runs", grouped(uint64(sc.FailedRuns)), grouped(uint64(sc.Runs))), width)
+	}
 	if others := sc.undeclared() - 1; others > 0 {
-		field(b, "also", plural(others, "more example")+" in --json", width)
+		text := plural(others, "more example") + " in --json"
+		if sc.FailedRuns > others {
+			text += ", the lowest seeds of each invariant"
+		}
+		field(b, "also", text, width)
 	}
 	if v.Capsule != "" {
 		field(b, "capsule", v.Capsule, width)

@@ -40,7 +40,7 @@ func mixed() *Suite {
 		{Name: "alive-but-never-pinged-past-the-grace", ID: "A3", Verdict: Pass, Expected: "breaks NO-FALSE-REAP in all (w1)", Breaks: []string{"NO-FALSE-REAP"}, Runs: 200, Events: 1_234_567, SimSeconds: 200 * 3700, WallSeconds: 1.5, Hash: "1122334455667788",
 			Story:      "a worker registers and stays idle past the registration grace",
 			Violations: []Violation{{Invariant: "NO-FALSE-REAP", AtSeconds: 3615.25, Actors: []string{"w1"}, Message: "w1 was reaped while alive", Seed: 0, Token: "v1-A3-d-0", Verdict: Safety, Declared: true, Replay: "simrun replay v1-A3-d-0"}}},
-		{Name: "partition-longer-than-the-window", ID: "A6", Verdict: Safety, Expected: "pass", Runs: 200, Events: 999, SimSeconds: 60, WallSeconds: 0.2, Hash: "aabbccddeeff0011",
+		{Name: "partition-longer-than-the-window", ID: "A6", Verdict: Safety, Expected: "pass", Runs: 200, FailedRuns: 12, Events: 999, SimSeconds: 60, WallSeconds: 0.2, Hash: "aabbccddeeff0011",
 			Story: "the link is cut for longer than the reap window, then heals",
 			Violations: []Violation{
 				{Invariant: "ONE", AtSeconds: 142.318, Actors: []string{"server", "w1"}, Message: "w1 has two serving contexts of kind server-driven: incarnation 3 since 97.2s and incarnation 5 since 142.318s", Seed: 17, Token: "v1-A6-d-h", Verdict: Safety, Replay: "simrun replay v1-A6-d-h"},

@@ -80,7 +80,7 @@ func TestJSONIsTheContract(t *testing.T) {
 		for _, v := range sc.(map[string]any)["violations"].([]any) {
 			keys(t, "a violation", v, "invariant", "at_seconds", "actors", "message", "seed", "token", "capsule")
 		}
-		keys(t, "a scenario", sc, "name", "id", "verdict", "expected", "runs", "events", "sim_seconds", "wall_seconds", "hash", "violations")
+		keys(t, "a scenario", sc, "name", "id", "verdict", "expected", "runs", "failed_runs", "events", "sim_seconds", "wall_seconds", "hash", "violations")
 	}
 	keys(t, "the object", top, "version", "design", "verdict", "scenarios", "totals")
 }

@@ -74,7 +74,8 @@ type Suite struct {
 	Scenarios []Scenario `json:"scenarios"`
 	Totals    Totals     `json:"totals"`
 
-	// Note says how it was run where that was not in the simulator.
+	// Note says how it was run where that was not in the simulator, and which
+	// files were not run because they could not be read.
 	Note string `json:"note,omitempty"`
 	// Stopped says in words why not everything ran; empty where it did.
 	Stopped string `json:"-"`
@@ -87,15 +88,19 @@ type Scenario struct {
 	Verdict Verdict `json:"verdict"`
 	// Expected is what the file declares under this design: "pass", or the
 	// break in words, such as "breaks NO-FALSE-REAP in all (w1)".
-	Expected    string  `json:"expected"`
-	Runs        int     `json:"runs"`
+	Expected string `json:"expected"`
+	Runs     int    `json:"runs"`
+	// FailedRuns is how many of the runs broke something that the file does not
+	// declare: all of them are counted, whatever Violations keeps.
+	FailedRuns  int     `json:"failed_runs"`
 	Events      uint64  `json:"events"`
 	SimSeconds  float64 `json:"sim_seconds"`
 	WallSeconds float64 `json:"wall_seconds"` // summed over the processors that ran it
 	// Hash folds the hashes of all runs in the order of their seeds, 16 hex
 	// digits: equal for equal code, scenario and seeds.
 	Hash string `json:"hash"`
-	// Violations are examples, the gravest first, not all that were seen. A
+	// Violations are examples, not all that were seen: of each invariant the runs
+	// of the lowest seeds, a few (simrun run keeps 4). A
 	// scenario that broke as it declares has the verdict pass and its example
 	// here.
 	Violations []Violation `json:"violations"`
@@ -214,6 +219,19 @@ func (s *Scenario) title() string {
 
 // declaresBreak reports whether the scenario is expected to break something.
 func (s *Scenario) declaresBreak() bool { return s.Expected != "" && s.Expected != string(Pass) }
+
+// breakWidth bounds what a table says of an expected break.
+const breakWidth = 32
+
+// shortBreak is the expected break for a table: in full where that is short,
+// else the invariants alone.
+func (s *Scenario) shortBreak() string {
+	text := strings.TrimPrefix(s.expectedBreak(), "breaks ")
+	if len(text) > breakWidth && len(s.Breaks) > 0 {
+		text = strings.Join(s.Breaks, ", ")
+	}
+	return text
+}
 
 // expectedBreak is what the scenario is expected to break, in words; empty
 // where it is expected to pass.

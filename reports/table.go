@@ -26,8 +26,8 @@ const (
 // totals. Width is in columns, 0 where lines may be of any length.
 func Table(w io.Writer, s *Suite, width int, colour bool) error {
 	var b bytes.Buffer
-	if len(s.Scenarios) > 0 {
-		suiteGrid(s, width, ink(colour)).write(&b, width, ink(colour))
+	if ran := s.ran(); len(ran.Scenarios) > 0 {
+		suiteGrid(ran, width, ink(colour)).write(&b, width, ink(colour))
 	}
 	suiteTotals(&b, s, width, ink(colour))
 	_, err := w.Write(b.Bytes())
@@ -42,6 +42,19 @@ func suiteGrid(s *Suite, width int, on ink) *grid {
 		return full
 	}
 	return narrowGrid(s, on)
+}
+
+// ran is the suite without the scenarios that were not reached before it was
+// stopped: there is nothing to say of them.
+func (s *Suite) ran() *Suite {
+	out := *s
+	out.Scenarios = nil
+	for i := range s.Scenarios {
+		if sc := &s.Scenarios[i]; sc.Runs > 0 || !sc.Cut {
+			out.Scenarios = append(out.Scenarios, *sc)
+		}
+	}
+	return &out
 }
 
 const storyColumn = 8
@@ -66,7 +79,7 @@ func fullGrid(s *Suite, width int, on ink) *grid {
 	}
 	for i := range s.Scenarios {
 		sc := &s.Scenarios[i]
-		row := []string{sc.ID, sc.Name, sc.word(), strings.TrimPrefix(sc.expectedBreak(), "breaks "),
+		row := []string{sc.ID, sc.Name, sc.word(), sc.shortBreak(),
 			grouped(uint64(sc.Runs)), amount(float64(sc.Events)), span(sc.SimSeconds), speed(sc.SimSeconds, sc.WallSeconds)}
 		if story {
 			row = append(row, sc.Story)
@@ -119,11 +132,15 @@ func styleOf(v Verdict, on ink, verdict, dimOne, dimTwo int) func(int, string) s
 
 // suiteTotals writes the lines below the table.
 func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
-	passed, declared, failed, skipped := 0, 0, 0, 0
+	passed, declared, failed, skipped, unreached := 0, 0, 0, 0, 0
 	for i := range s.Scenarios {
 		sc := &s.Scenarios[i]
 		if sc.Skipped != "" {
 			skipped++
+			continue
+		}
+		if sc.Cut && sc.Runs == 0 {
+			unreached++
 			continue
 		}
 		if sc.failed() {
@@ -144,8 +161,11 @@ func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
 	if skipped > 0 {
 		line += ", " + on.paint(yellow, fmt.Sprintf("%d skipped", skipped))
 	}
-	if cut := len(s.Scenarios) - passed - failed - skipped; cut > 0 {
+	if cut := len(s.Scenarios) - passed - failed - skipped - unreached; cut > 0 {
 		line += ", " + on.paint(yellow, fmt.Sprintf("%d cut short", cut))
+	}
+	if unreached > 0 {
+		line += ", " + on.paint(yellow, fmt.Sprintf("%d not reached", unreached))
 	}
 	t := &s.Totals
 	fmt.Fprintf(w, "\n%s  %s\n", word, line)
@@ -195,11 +215,11 @@ func remarks(w io.Writer, s *Suite, width int, on ink) {
 type grid struct {
 	head   []string
 	rows   [][]string
-	right  []bool // right-aligned columns: numbers
-	give   []int  // columns that may shrink, the first to shrink first
-	floor  []int  // how far each of them may
-	tight  bool   // its columns may stand one apart
-	wrapAt int    // the column whose cells are wrapped instead of cut, plus one; 0 is none
+	right  []bool       // right-aligned columns: numbers
+	give   []int        // columns that may shrink, the first to shrink first
+	floor  []int        // how far each of them may
+	tight  bool         // its columns may stand one apart
+	wraps  map[int]bool // the columns whose cells are wrapped instead of cut
 	styles []func(column int, text string) string
 }
 
@@ -215,6 +235,9 @@ func (g *grid) write(b *bytes.Buffer, width int, on ink) {
 		for i, column := range g.give {
 			if cut := min(over(), widths[column]-max(g.floor[i], utf8.RuneCountInString(g.head[column]))); cut > 0 {
 				widths[column] -= cut
+			}
+			if g.wraps[column] {
+				widths[column] = g.wrapped(column, widths[column])
 			}
 		}
 	}
@@ -256,7 +279,7 @@ func (g *grid) write(b *bytes.Buffer, width int, on ink) {
 	for r, row := range g.rows {
 		cells := make([]string, len(row))
 		for i, c := range row {
-			if i+1 == g.wrapAt {
+			if g.wraps[i] {
 				cells[i] = strings.Join(wrap(c, widths[i]), "\n")
 				continue
 			}
@@ -272,6 +295,18 @@ func (g *grid) write(b *bytes.Buffer, width int, on ink) {
 		b.WriteString(strings.TrimRight(line, " \n"))
 		b.WriteByte('\n')
 	}
+}
+
+// wrapped is how wide a column's longest line is once its cells are wrapped: a
+// word that is longer than the width stays whole, and words rarely fill a line.
+func (g *grid) wrapped(column, width int) int {
+	longest := utf8.RuneCountInString(g.head[column])
+	for _, row := range g.rows {
+		for _, l := range wrap(row[column], width) {
+			longest = max(longest, utf8.RuneCountInString(l))
+		}
+	}
+	return longest
 }
 
 func (g *grid) widths() []int {

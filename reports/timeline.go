@@ -34,6 +34,8 @@ type timeLine struct {
 type repeatKey struct {
 	kind core.RecordKind
 	who  string
+	// about is whom the world's records are about: each is told of by itself.
+	about core.InstanceID
 }
 
 // tellRepeats is how often a thing that tends to repeat is told of one actor
@@ -48,8 +50,13 @@ func (t *Timeline) Add(r *core.Record, who, words string) {
 			if t.repeats == nil {
 				t.repeats = map[repeatKey]int{}
 			}
-			key := repeatKey{r.Kind, who}
-			if t.repeats[key]++; t.repeats[key] > tellRepeats {
+			key, most := repeatKey{r.Kind, who, 0}, tellRepeats
+			if r.Kind == core.BlocksWrong {
+				// The first of each worker is what its broken promise follows from; the
+				// others say nothing more.
+				key.about, most = r.Instance, 1
+			}
+			if t.repeats[key]++; t.repeats[key] > most {
 				how = everyday
 			}
 		}

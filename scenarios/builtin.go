@@ -11,6 +11,10 @@ import (
 //go:embed files/*.yaml
 var files embed.FS
 
+// filesFolder is where the files lie in the source tree: a position in one of
+// them can be opened from there.
+const filesFolder = "scenarios/files"
+
 var builtin struct {
 	once sync.Once
 	all  []*Scenario
@@ -32,7 +36,7 @@ func All() ([]*Scenario, error) {
 				builtin.err = err
 				return
 			}
-			some, err := Parse(e.Name(), data)
+			some, err := Parse(path.Join(filesFolder, e.Name()), data)
 			if err != nil {
 				builtin.err = err
 				return
@@ -60,7 +64,7 @@ func Builtin() ([]*Scenario, error) {
 }
 
 // Source returns the text of a built-in scenario's file.
-func Source(file string) ([]byte, error) { return files.ReadFile(path.Join("files", file)) }
+func Source(file string) ([]byte, error) { return files.ReadFile(path.Join("files", path.Base(file))) }
 
 // Find returns the built-in scenarios of those names, each once, in the order
 // asked for. A name is an id or a long name, with its variant or without: "A8",

@@ -304,3 +304,15 @@ real:
 		}
 	}
 }
+
+// A record without a meaning is one that nobody can look up.
+func TestEveryRecordHasAMeaning(t *testing.T) {
+	for _, r := range Records() {
+		if r.Meaning == "" || len(r.Meaning) > 120 {
+			t.Errorf("%s: %q", r.Name, r.Meaning)
+		}
+		if _, known := core.RecordKindNamed(r.Name); !known {
+			t.Errorf("%s is no record's name", r.Name)
+		}
+	}
+}

@@ -78,6 +78,18 @@ next:
 	return &out
 }
 
+// inWords says what the YAML library means where its own words help nobody
+// who looks for a slip of indentation.
+func inWords(message string) string {
+	switch {
+	case strings.Contains(message, "value is not allowed in this context"):
+		return "this does not fit here: a line begins in the column of its neighbours, and a text with \": \" in it stands in quotes"
+	case strings.Contains(message, "'\t'"):
+		return "a tab: YAML is indented with spaces"
+	}
+	return message
+}
+
 // parseTree reads the bytes of one file. It has its own guard in front of the
 // YAML library, which recurses as deep as its input nests.
 func parseTree(file string, data []byte) (root *node, problem *Problem) {
@@ -100,7 +112,7 @@ func parseTree(file string, data []byte) (root *node, problem *Problem) {
 		var y yaml.Error
 		if errors.As(err, &y) && y.GetToken() != nil && y.GetToken().Position != nil {
 			pos := y.GetToken().Position
-			return nil, at(max(pos.Line, 1), max(pos.Column, 1), "not YAML: %s", oneLine(y.GetMessage()))
+			return nil, at(max(pos.Line, 1), max(pos.Column, 1), "not YAML: %s", inWords(oneLine(y.GetMessage())))
 		}
 		return nil, at(1, 1, "not YAML: %s", oneLine(err.Error()))
 	}

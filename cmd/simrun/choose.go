@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,6 +29,7 @@ func choose(cmd *cobra.Command, args []string) ([]selected, error) {
 		return asBuiltin(nil, suite), err
 	}
 	var list []selected
+	bad := &badFiles{}
 	for _, arg := range args {
 		// Names of variants hold a slash too: what is a scenario is none else.
 		if found, err := scenarios.Find(arg); err == nil {
@@ -37,13 +39,28 @@ func choose(cmd *cobra.Command, args []string) ([]selected, error) {
 			return nil, nearestName(cmd, arg, err)
 		}
 		own, err := loadPath(arg)
-		if err != nil {
+		var some *badFiles
+		switch {
+		case errors.As(err, &some) && len(own) > 0:
+			bad.lines = append(bad.lines, some.lines...)
+		case err != nil:
 			return nil, err
 		}
 		list = append(list, own...)
 	}
-	return once(list)
+	list, err := once(list)
+	if err == nil && len(bad.lines) > 0 {
+		err = bad
+	}
+	return list, err
 }
+
+// badFiles is the error of a folder whose files could not all be read. What
+// could be read stands beside it: who runs a folder for an hour wants to know
+// of a slip in one file and of everything else.
+type badFiles struct{ lines []string }
+
+func (b *badFiles) Error() string { return strings.Join(b.lines, "; ") }
 
 func isPath(arg string) bool {
 	if strings.ContainsRune(arg, os.PathSeparator) || isScenarioFile(arg) || arg == "." || arg == ".." {
@@ -75,7 +92,8 @@ func nearestName(cmd *cobra.Command, arg string, err error) error {
 }
 
 // loadPath reads a file, or every scenario file of a folder in the order of
-// their names.
+// their names. In a folder, worlds to measure are left out, and a file that
+// cannot be read makes the error a *badFiles, beside the others' scenarios.
 func loadPath(path string) ([]selected, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -99,14 +117,29 @@ func loadPath(path string) ([]selected, error) {
 		sort.Strings(files)
 	}
 	var list []selected
+	bad := &badFiles{}
+	worlds := 0
 	for _, file := range files {
 		some, err := scenarios.Load(file)
-		if err != nil {
+		switch {
+		case err != nil && !info.IsDir():
 			return nil, err
+		case err != nil:
+			bad.lines = append(bad.lines, err.Error())
 		}
 		for _, s := range some {
+			if s.World && info.IsDir() {
+				worlds++ // simrun bench measures it; nobody asked for it by name
+				continue
+			}
 			list = append(list, selected{s, false})
 		}
+	}
+	if len(bad.lines) > 0 {
+		return list, bad
+	}
+	if len(list) == 0 && worlds > 0 {
+		return nil, fmt.Errorf("%s holds worlds to measure only, and no scenario to judge (simrun bench measures)", path)
 	}
 	return list, nil
 }

@@ -18,7 +18,7 @@ type designFlags struct {
 
 func (f *designFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.design, "design", "document",
-		"what the core does: `PRESET` is document (the design document, holes and all) or hardened (every repair there is); until all repairs are built, document is the default")
+		"what the core does: `PRESET` is document (the design document, holes and all) or hardened (every repair there is, the default of server run)")
 	cmd.Flags().StringSliceVar(&f.protect, "protect", nil, "switch the repairs `NAME[,NAME]` on (see simrun list protections)")
 	cmd.Flags().StringSliceVar(&f.unprotect, "unprotect", nil, "switch the repairs `NAME[,NAME]` off")
 }
@@ -82,6 +82,16 @@ func (c choice) String() string {
 		}
 	}
 	return name
+}
+
+// added are the protections that are on beside those of the preset.
+func (c choice) added() []string {
+	var names []string
+	for _, part := range strings.Split(c.String(), "+")[1:] {
+		name, _, _ := strings.Cut(part, "~") // what follows a ~ is off
+		names = append(names, name)
+	}
+	return names
 }
 
 // parseChoice reads what String wrote.

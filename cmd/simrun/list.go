@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,36 +16,99 @@ import (
 )
 
 // listTopics are what there is to list, in the order in which all are listed.
-var listTopics = []string{"scenarios", "faults", "invariants", "protections"}
+var listTopics = []string{"scenarios", "faults", "invariants", "protections", "records"}
 
 func newList(s *streams, common *commonFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list [scenarios|faults|invariants|protections]",
-		Short: "What there is, one line each",
+		Use:   "list [scenarios|faults|invariants|protections|records|SCENARIO...]",
+		Short: "What there is, one line each; of a scenario, all of it",
+		Long: `List what there is, one line each. Of a scenario that is named, its story, its
+variants, what each declares to break, and its file.`,
 		Example: `  simrun list              everything
-  simrun list scenarios    the built-in scenarios and what each declares to break
-  simrun list faults       what a scenario file can do to a world`,
+  simrun list scenarios    the built-in scenarios and what each is known to break
+  simrun list A8           one scenario: its story, its variants, its file
+  simrun list faults       what a scenario file can do to a world
+  simrun list records      what a scenario file can wait for and expect`,
 		ValidArgs: listTopics,
 		Args:      cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
+			w := s.people(common, false)
+			switch {
+			case len(args) == 0:
+				return list(w, listTopics)
+			case len(args) == 1 && slices.Contains(listTopics, args[0]):
+				return list(w, args)
+			case args[0] == "scenarios":
+				return show(w, args[1:])
+			case slices.Contains(listTopics, args[0]):
 				return &usageError{"list takes one topic: " + strings.Join(listTopics, ", ")}
 			}
-			topics := listTopics
-			if len(args) == 1 {
-				topics = nil
-				for _, t := range listTopics {
-					if t == args[0] {
-						topics = []string{t}
-					}
-				}
-				if topics == nil {
-					return unknownName("list", args[0], listTopics)
-				}
-			}
-			return list(s.people(common, false), topics)
+			return show(w, args)
 		},
 	}
+}
+
+// show tells all of the scenarios of those names or files, a file's variants
+// together.
+func show(w human, args []string) error {
+	var found []*scenarios.Scenario
+	for _, arg := range args {
+		some, err := scenarios.Find(arg)
+		if err != nil {
+			if near, ok := scenarios.Nearest(arg, listTopics); ok && len(arg) > 3 && !isPath(arg) {
+				return fmt.Errorf("list: there is no topic and no scenario %q; did you mean %q?", arg, near)
+			}
+			if !isPath(arg) {
+				return err
+			}
+			own, err := loadPath(arg)
+			if err != nil {
+				return err
+			}
+			some = plain(own)
+		}
+		found = append(found, some...)
+	}
+	for i, j := 0, 0; i < len(found); i = j {
+		for j = i + 1; j < len(found) && found[j].File == found[i].File; j++ {
+		}
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := tell(w, found[i:j]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell writes the scenarios of one file.
+func tell(w human, variants []*scenarios.Scenario) error {
+	s := variants[0]
+	id, _, _ := strings.Cut(s.ID, "/")
+	name, _, _ := strings.Cut(s.Name, "/")
+	if id != name {
+		name = id + " " + name
+	}
+	reports.Paragraph(w, name+": "+s.Title, w.Width)
+	fmt.Fprintf(w, "%s\n\n", s.File)
+	if s.Story != "" {
+		reports.Paragraph(w, strings.Join(strings.Fields(s.Story), " "), w.Width)
+		fmt.Fprintln(w)
+	}
+	l := &reports.Listing{Head: []string{"SCENARIO", "BREAKS UNDER DOCUMENT", "BREAKS UNDER HARDENED"}}
+	for _, v := range variants {
+		row := []string{v.ID}
+		for _, design := range []string{"document", "hardened"} {
+			breaks := strings.TrimPrefix(run.Expected(v, design), "breaks ")
+			if breaks == string(reports.Pass) {
+				breaks = "nothing"
+			}
+			row = append(row, breaks)
+		}
+		l.Rows = append(l.Rows, row)
+	}
+	return l.Write(w, w.Width, w.Colour)
 }
 
 func list(w human, topics []string) error {
@@ -75,6 +139,12 @@ func listing(topic string, width int) (*reports.Listing, error) {
 		for _, name := range faults.Names() {
 			d, _ := faults.Named(name)
 			l.Rows = append(l.Rows, []string{d.Name, d.Target.String(), strings.Join(d.ParamNames(), ", "), d.Brief})
+		}
+		return l, nil
+	case "records":
+		l := &reports.Listing{Head: []string{"RECORD", "WRITTEN BY", "WHAT HAPPENED"}}
+		for _, r := range scenarios.Records() {
+			l.Rows = append(l.Rows, []string{r.Name, r.By, r.Meaning})
 		}
 		return l, nil
 	case "invariants":

@@ -32,7 +32,10 @@ func execute(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	root.SetArgs(withDefault(root, args))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	err := unknownHelp(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	var ended *ending
 	switch {
 	case err == nil:

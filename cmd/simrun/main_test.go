@@ -82,7 +82,10 @@ var steady = []struct {
 	{regexp.MustCompile(`\.[0-9a-f]{16}\b`), ".CHECK"},
 	{regexp.MustCompile(`hash [0-9a-f]{16}`), "hash HASH"},
 	{regexp.MustCompile(`[0-9]+\.[0-9]{6}s`), "TIME"},
-	{regexp.MustCompile(`[0-9,.]+[MG]?x  `), "SPEED  "},
+	// A speed's digits set the width of its column, and of the rule above it.
+	{regexp.MustCompile(` +[0-9,.]+[MG]?x(  |\n)`), "  SPEED$1"},
+	{regexp.MustCompile(` +SPEED(  |\n)`), "  SPEED$1"},
+	{regexp.MustCompile(`─{10,}`), "──────────"},
 	{regexp.MustCompile(`checks in [0-9.]+s`), "checks in TIME"},
 	{regexp.MustCompile(`(seeds? each|scenarios?), in [0-9.]+(us|ms|s|min)`), "$1, in TIME"},
 	{regexp.MustCompile(`\(default [0-9]+\)`), "(default N)"},

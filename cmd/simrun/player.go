@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"vigil/core"
@@ -87,7 +88,7 @@ func plain(list []selected) []*scenarios.Scenario {
 func rowOf(s selected, o *run.Outcome, tokens *player, first uint64, example bool) reports.Scenario {
 	row := reports.Scenario{
 		Name: o.Name, ID: o.ID, Verdict: reports.Verdict(o.Verdict), Expected: o.Expected,
-		Runs: o.Runs, Events: o.Events, SimSeconds: o.SimSeconds, WallSeconds: o.WallSeconds,
+		Runs: o.Runs, FailedRuns: o.Violated, Events: o.Events, SimSeconds: o.SimSeconds, WallSeconds: o.WallSeconds,
 		Hash: o.HashText(), Story: s.Title, Cut: o.NotRun > 0,
 	}
 	if !s.builtin {
@@ -95,6 +96,18 @@ func rowOf(s selected, o *run.Outcome, tokens *player, first uint64, example boo
 	}
 	for _, b := range o.Breaks {
 		row.Breaks = append(row.Breaks, b.Invariant)
+	}
+	if added := tokens.design.added(); len(added) > 0 && o.Runs > 0 && o.NotRun == 0 {
+		// A repair at work is no mystery, and not what a bare "missed" says.
+		verb := "closes"
+		if len(added) > 1 {
+			verb = "close"
+		}
+		for _, b := range o.Breaks {
+			if b.Runs == 0 && (b.All || o.Runs >= run.SomeRuns) {
+				row.Notes = append(row.Notes, fmt.Sprintf("the declared break of %s no longer comes: %s %s it", b.Invariant, strings.Join(added, ", "), verb))
+			}
+		}
 	}
 	known := map[uint64]string{}
 	token := func(seed uint64) string {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"vigil/reports"
@@ -74,6 +73,9 @@ func addReal(row *reports.Scenario, o *real.Outcome, f *runFlags) {
 	}
 	row.Verdict = reports.Gravest(row.Verdict, reports.Verdict(o.Verdict))
 	row.Runs++
+	if o.Verdict != run.Pass {
+		row.FailedRuns++
+	}
 	row.Events += uint64(o.Records)
 	row.SimSeconds += float64(o.End) / 1e9
 	row.WallSeconds += o.Wall.Seconds()
@@ -108,12 +110,4 @@ func addReal(row *reports.Scenario, o *real.Outcome, f *runFlags) {
 	if f.real.logs != "" && o.Verdict != run.Pass {
 		add(&row.Notes, "logs and story: "+o.Folder)
 	}
-}
-
-// programName is what this program was called as.
-func programName() string {
-	if len(os.Args) > 0 && os.Args[0] != "" {
-		return os.Args[0]
-	}
-	return "simrun"
 }

@@ -96,6 +96,14 @@ func (t token) find() (selected, error) {
 	return selected{}, unknownName("the token's scenario", t.scenario, ids)
 }
 
+// calledOf is a scenario's id and name, once where they are the same.
+func calledOf(s *scenarios.Scenario) string {
+	if s.ID == s.Name {
+		return s.ID
+	}
+	return s.ID + " " + s.Name
+}
+
 func replay(w human, t token, sc selected, quiet, verbose bool) error {
 	p := newPlayer(t.design)
 	story, r := p.inner.Tell(sc.Scenario, t.seed, true)
@@ -123,7 +131,8 @@ func replay(w human, t token, sc selected, quiet, verbose bool) error {
 	suite := reports.NewSuite(t.design.String(), []reports.Scenario{row}, 0)
 
 	if !quiet {
-		fmt.Fprintf(w, "%s %s: %s\ndesign %s, seed %d\n\n", sc.ID, sc.Name, sc.Title, t.design, t.seed)
+		fmt.Fprintf(w, "%s: %s\ndesign %s, seed %d\n", calledOf(sc.Scenario), sc.Title, t.design, t.seed)
+		fmt.Fprintf(w, "A worker is PID 1 of its own pod (its PID namespace) unless its file says `pod`.\n\n")
 		if drawn := p.inner.Drawn(sc.Scenario); drawn != "" {
 			fmt.Fprintf(w, "%s\n\n", drawn)
 		}

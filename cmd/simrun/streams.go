@@ -45,9 +45,18 @@ func (s *streams) write(path string, write func(io.Writer) error) error {
 // replayCommand is the exact command that replays a token for whoever started
 // this program the way it was started.
 func replayCommand(token string) string {
-	program := "simrun"
+	return fmt.Sprintf("%s replay %s", programName(), token)
+}
+
+// programName is what to type to start this program again: the path that it
+// was called by, its name alone where the shell found it, and go run where
+// there is no program to call again.
+func programName() string {
 	if self, err := os.Executable(); err == nil && strings.Contains(filepath.ToSlash(self), "/go-build") {
-		program = "go run ./cmd/simrun"
+		return "go run ./cmd/simrun"
 	}
-	return fmt.Sprintf("%s replay %s", program, token)
+	if len(os.Args) > 0 && os.Args[0] != "" {
+		return os.Args[0]
+	}
+	return "simrun"
 }

@@ -32,6 +32,14 @@ type Story struct {
 
 	s     *scenarios.Scenario
 	lives lives
+	built map[servedKey]int32 // of each context in the server: the life that it was built for
+	dead  map[int32]bool      // lives whose process has ended
+}
+
+// servedKey is where the server looks a context up.
+type servedKey struct {
+	id   core.InstanceID
+	kind core.ContextKind
 }
 
 // Tell plays one seed of a scenario and returns its story and what it came to.
@@ -69,6 +77,7 @@ func (st *Story) Observe(r *core.Record) {
 	if r.Kind == core.WorkerStarted {
 		st.lives.begin(int(r.Actor)-int(core.FirstWorker), r.Instance)
 	}
+	st.follow(r)
 	if !st.Everything && routine[r.Kind] && !(r.Kind == core.ScanEnded && r.A > 0) {
 		return
 	}
@@ -78,6 +87,51 @@ func (st *Story) Observe(r *core.Record) {
 	}
 	worker, _ := st.lives.find(r)
 	st.Lines = append(st.Lines, Line{At: r.At, Actor: st.actor(r), Words: st.WordsOf(r, int(worker)), Record: *r})
+}
+
+// follow keeps whose context the server holds under each id. An id that two
+// processes had, one after the other, is a story only with that.
+func (st *Story) follow(r *core.Record) {
+	switch r.Kind {
+	case core.ContextInserted:
+		if _, life := st.lives.find(r); life >= 0 {
+			if st.built == nil {
+				st.built = map[servedKey]int32{}
+			}
+			st.built[servedKey{r.Instance, r.Context}] = life
+		}
+	case core.ContextRemoved:
+		delete(st.built, servedKey{r.Instance, r.Context})
+	case core.ProcessKilled, core.ProcessExited:
+		if r.A == 0 {
+			clear(st.built) // the server's own process: nothing is held any more
+			return
+		}
+		if w := int(r.A) - 1; w < len(st.lives.current) && st.lives.current[w] >= 0 {
+			if st.dead == nil {
+				st.dead = map[int32]bool{}
+			}
+			st.dead[st.lives.current[w]] = true
+		}
+	}
+}
+
+// another says whose context a register found, where that is not the context
+// of the process that registers; empty where it is.
+func (st *Story) another(r *core.Record) string {
+	owner, known := st.built[servedKey{r.Instance, r.Context}]
+	_, life := st.lives.find(r)
+	if !known || life < 0 || owner == life {
+		return ""
+	}
+	text := "the context of " + st.worker(int(st.lives.all[owner].worker))
+	if st.lives.all[owner].worker == st.lives.all[life].worker {
+		text += "'s earlier process"
+	}
+	if st.dead[owner] {
+		text += ", which is dead"
+	}
+	return text
 }
 
 // actor is who wrote a record.
@@ -163,6 +217,9 @@ func (st *Story) WordsOf(r *core.Record, worker int) string {
 	case core.ContextInserted:
 		return fmt.Sprintf("serves %s from now on: %s, %d bytes", who, what, r.B)
 	case core.RegisterNoop:
+		if whose := st.another(r); whose != "" {
+			return fmt.Sprintf("finds id %d registered already: %s; %s is answered as a success and bound to it, %s refreshed, nothing built", uint64(r.Instance), whose, who, what)
+		}
 		return fmt.Sprintf("has %s already: %s refreshed, nothing built", who, what)
 	case core.StrategyAdded, core.StrategyRemoved:
 		return fmt.Sprintf("%s the strategy of %s", lastWord(r.Kind), who)
@@ -307,7 +364,10 @@ func (st *Story) WordsOf(r *core.Record, worker int) string {
 	case core.EngineLeaving:
 		return fmt.Sprintf("the engine of %s asks for an orderly shutdown", who)
 	case core.FaultsOver:
-		return "no fault acts from here on"
+		if r.At == 0 {
+			return "no fault acts in this run: whatever is owed is owed from the start"
+		}
+		return "no fault acts from here on: whatever is owed must now come within its bound"
 	case core.WorldEnded:
 		return "the run ends"
 	}
