@@ -16,7 +16,8 @@ help: ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## the whole scenario suite in the simulator (ARGS="A1 --seeds 50" for less; needs Go alone)
-	@CGO_ENABLED=0 $(GO) run ./cmd/simrun run $(ARGS)
+	@CGO_ENABLED=0 $(GO) build -o bin/simrun ./cmd/simrun
+	@bin/simrun run $(ARGS)
 
 REAL ?= A1 A2 A4 A5 A6 A7 A8 A9 A10 A12 A14 A15
 real: ## scenarios with real processes (REAL="A1 A6" for some; needs libzmq)

@@ -20,12 +20,13 @@ var listTopics = []string{"scenarios", "faults", "invariants", "protections", "r
 
 func newList(s *streams, common *commonFlags) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list [scenarios|faults|invariants|protections|records|SCENARIO...]",
+		Use:   "list [TOPIC | SCENARIO...]",
 		Short: "What there is, one line each; of a scenario, all of it",
-		Long: `List what there is, one line each. Of a scenario that is named, its story, its
-variants, what each declares to break, and its file.`,
+		Long: `List what there is, one line each; the topics are scenarios, faults, invariants,
+protections and records. Of a scenario that is named, its story, its variants,
+what each is known to break, and its file.`,
 		Example: `  simrun list              everything
-  simrun list scenarios    the built-in scenarios and what each is known to break
+  simrun list scenarios    the built-in scenarios and what each breaks
   simrun list A8           one scenario: its story, its variants, its file
   simrun list faults       what a scenario file can do to a world
   simrun list records      what a scenario file can wait for and expect`,

@@ -132,7 +132,7 @@ func replay(w human, t token, sc selected, quiet, verbose bool) error {
 
 	if !quiet {
 		fmt.Fprintf(w, "%s: %s\ndesign %s, seed %d\n", calledOf(sc.Scenario), sc.Title, t.design, t.seed)
-		fmt.Fprintf(w, "A worker is PID 1 of its own pod (its PID namespace) unless its file says `pod`.\n\n")
+		fmt.Fprintf(w, "Each worker is in a pod (PID namespace) of its own, unless its file says `pod`.\n\n")
 		if drawn := p.inner.Drawn(sc.Scenario); drawn != "" {
 			fmt.Fprintf(w, "%s\n\n", drawn)
 		}

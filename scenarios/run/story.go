@@ -364,7 +364,7 @@ func (st *Story) WordsOf(r *core.Record, worker int) string {
 	case core.EngineLeaving:
 		return fmt.Sprintf("the engine of %s asks for an orderly shutdown", who)
 	case core.FaultsOver:
-		if r.At == 0 {
+		if r.At < 1000 { // in the first microsecond: there is no fault to wait for
 			return "no fault acts in this run: whatever is owed is owed from the start"
 		}
 		return "no fault acts from here on: whatever is owed must now come within its bound"
