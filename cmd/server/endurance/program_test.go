@@ -1,0 +1,412 @@
+package endurance_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Why this file: the built program as a process, and what can be seen of it
+// from outside.
+
+// full is whether the full counts are asked for.
+var full = os.Getenv("VIGIL_FULL") == "1"
+
+// of picks a count.
+func of[T any](reduced, whole T) T {
+	if full {
+		return whole
+	}
+	return reduced
+}
+
+// slack is how many times worse than promised a figure may be in the reduced
+// counts: they run beside other packages' tests, in turns too short to average
+// those out.
+var slack = of(2.5, 1.0)
+
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "vigil-endurance-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "server")
+	args := []string{"build", "-o", path}
+	if raceOn {
+		args = append(args, "-race")
+	}
+	if out, err := exec.Command("go", append(args, "vigil/cmd/server")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+// echoPlease makes the test binary the bare echo loop instead (echo_test.go).
+const echoPlease = "VIGIL_TEST_BARE_ECHO"
+
+func TestMain(m *testing.M) {
+	if endpoint := os.Getenv(echoPlease); endpoint != "" {
+		bareEcho(endpoint)
+		return
+	}
+	code := m.Run()
+	if path, err := built(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// said is a line of a worker's output or of a server's log.
+type said struct {
+	Event   string `json:"event"`
+	Msg     string `json:"msg"`
+	HTTP    string `json:"http"`
+	Segment string `json:"segment"`
+	Bind    any    `json:"bind"`
+}
+
+// process is a child under way. It keeps the counts of what it said, and the
+// last lines for a test that fails.
+type process struct {
+	t    testing.TB
+	cmd  *exec.Cmd
+	pid  int
+	done chan struct{}
+	code int
+
+	mu     sync.Mutex
+	counts map[string]int
+	first  map[string]said
+	last   []string
+	races  []string
+}
+
+// begin starts a child in an environment that says nothing of ours, and kills
+// it, at the latest, at the test's end.
+func begin(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, cmd: cmd, done: make(chan struct{}), counts: map[string]int{}, first: map[string]said{}}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.pid = cmd.Process.Pid
+	var readers sync.WaitGroup
+	for _, r := range []io.Reader{out, errs} {
+		readers.Go(func() { p.read(r) })
+	}
+	go func() {
+		readers.Wait()
+		cmd.Wait()
+		p.code = cmd.ProcessState.ExitCode()
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		for _, path := range segmentsOf(p.pid) { // of whoever had to be killed
+			os.Remove(path)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.races) > 0 {
+			t.Errorf("%s %d: a data race:\n%s", cmd.Args[1], p.pid, strings.Join(p.races, "\n"))
+		}
+		if t.Failed() && len(p.last) > 0 {
+			t.Logf("%s said last:\n%s", strings.Join(cmd.Args[1:], " "), strings.Join(p.last, "\n"))
+		}
+	})
+	return p
+}
+
+// keptLines is how many of a child's last lines are shown where a test fails.
+const keptLines = 12
+
+func (p *process) read(from io.Reader) {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	race := false
+	for lines.Scan() {
+		text := lines.Text()
+		var l said
+		json.Unmarshal(lines.Bytes(), &l)
+		name := l.Event
+		if name == "" {
+			name = l.Msg
+		}
+		race = race || strings.Contains(text, "WARNING: DATA RACE")
+		p.mu.Lock()
+		if p.counts[name]++; p.counts[name] == 1 {
+			p.first[name] = l
+		}
+		if len(p.last) == keptLines {
+			p.last = append(p.last[:0], p.last[1:]...)
+		}
+		p.last = append(p.last, text)
+		if race && len(p.races) < 60 {
+			p.races = append(p.races, text)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// count is how many lines of a kind there were.
+func (p *process) count(name string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.counts[name]
+}
+
+// await waits for the n-th line of a kind and returns the first one.
+func (p *process) await(name string, n int) said {
+	p.t.Helper()
+	eventually(p.t, fmt.Sprintf("%s %d says %q %d times", p.cmd.Args[1], p.pid, name, n), 60*time.Second, func() bool {
+		if p.count(name) >= n {
+			return true
+		}
+		select {
+		case <-p.done:
+			if p.count(name) < n {
+				p.t.Fatalf("%s %d ended with code %d before it said %q %d times", p.cmd.Args[1], p.pid, p.code, name, n)
+			}
+		default:
+		}
+		return false
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.first[name]
+}
+
+func (p *process) signal(s syscall.Signal) { syscall.Kill(p.pid, s) }
+
+func (p *process) alive() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+func (p *process) kill() {
+	if p.alive() {
+		p.signal(syscall.SIGKILL)
+		<-p.done
+	}
+}
+
+// leave asks it to go and returns the exit code.
+func (p *process) leave() int {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(40 * time.Second):
+		p.t.Fatalf("%s %d does not end", p.cmd.Args[1], p.pid)
+	}
+	return p.code
+}
+
+func program(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "VIGIL_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	return cmd
+}
+
+// server is a running server; bind is its first endpoint.
+type server struct {
+	*process
+	bind, http string
+}
+
+// serve starts one. Where the arguments bind to nothing it binds to a socket
+// file in a folder of its own.
+func serve(t testing.TB, args ...string) *server {
+	t.Helper()
+	if !slices.Contains(args, "--bind") {
+		args = append(args, "--bind", "ipc://"+filepath.Join(t.TempDir(), "socket"))
+	}
+	p := begin(t, program(t, append([]string{"run", "--http", "127.0.0.1:0", "--pprof"}, args...)...))
+	return p.serving()
+}
+
+// serving waits until the server has said where it is reached.
+func (p *process) serving() *server {
+	l := p.await("serving", 1)
+	list, _ := l.Bind.([]any)
+	if len(list) == 0 {
+		p.t.Fatal("the server names no endpoint")
+	}
+	bind, _ := list[0].(string)
+	return &server{p, bind, l.HTTP}
+}
+
+// worker starts one.
+func (s *server) worker(args ...string) *process {
+	s.t.Helper()
+	return begin(s.t, program(s.t, append([]string{"worker", "--connect", s.bind}, args...)...))
+}
+
+// browser keeps no connection, whose goroutines would be counted.
+var browser = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+
+func (s *server) get(path string) string {
+	s.t.Helper()
+	answer, err := browser.Get("http://" + s.http + path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		s.t.Fatalf("%s: %s %v %s", path, answer.Status, err, body)
+	}
+	return string(body)
+}
+
+// page is what is read of /status.
+type page struct {
+	Memory struct {
+		Mapped   uint64 `json:"mapped_bytes"`
+		Mappings int    `json:"mappings"`
+		Opening  int    `json:"opening"`
+		Closing  int    `json:"closing"`
+		Copying  int    `json:"copying"`
+	} `json:"memory"`
+	Releases struct {
+		InProgress int `json:"in_progress"`
+		Stuck      int `json:"stuck"`
+	} `json:"releases"`
+	Liveness struct {
+		Reaps map[string]uint64 `json:"reaps"`
+	} `json:"liveness"`
+	Refusals  map[string]uint64 `json:"refusals"`
+	Dropped   map[string]uint64 `json:"messages_dropped"`
+	Transport struct {
+		Peers            int64  `json:"peers"`
+		Received         uint64 `json:"received"`
+		HandshakesFailed uint64 `json:"handshakes_failed"`
+	} `json:"transport"`
+	ServerDriven struct {
+		Total int `json:"total"`
+	} `json:"server_driven"`
+	EngineDriven struct {
+		Total int `json:"total"`
+	} `json:"engine_driven"`
+}
+
+func (s *server) status() (p page) {
+	s.t.Helper()
+	if err := json.Unmarshal([]byte(s.get("/status?limit=1")), &p); err != nil {
+		s.t.Fatal(err)
+	}
+	return p
+}
+
+// holdings is what a process holds, as the system and its runtime say it.
+type holdings struct{ mappings, descriptors, goroutines int }
+
+func (h holdings) String() string {
+	return fmt.Sprintf("%d mappings of segments, %d descriptors, %d goroutines", h.mappings, h.descriptors, h.goroutines)
+}
+
+func (s *server) holdings() (h holdings) {
+	s.t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", s.pid))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	h.mappings = strings.Count(string(maps), "/dev/shm/vigil-kv")
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.pid))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	h.descriptors = len(list)
+	head, _, _ := strings.Cut(s.get("/debug/pprof/goroutine?debug=1"), "\n")
+	if _, err := fmt.Sscanf(head, "goroutine profile: total %d", &h.goroutines); err != nil {
+		s.t.Fatalf("%q: %v", head, err)
+	}
+	return h
+}
+
+// cpu is the processor time that it has used, user and system together.
+func (p *process) cpu() time.Duration {
+	p.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	f := strings.Fields(rest)
+	ticks := 0
+	for _, i := range []int{11, 12} { // utime and stime; the fields after the name
+		n, err := strconv.Atoi(f[i])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * (time.Second / 100) // USER_HZ
+}
+
+// heapOf is the live heap after a collection.
+func (s *server) heap() uint64 {
+	s.t.Helper()
+	text := s.get("/debug/pprof/heap?gc=1&debug=1")
+	_, rest, _ := strings.Cut(text, "# HeapAlloc = ")
+	n, err := strconv.ParseUint(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]), 10, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+// segmentsOf lists what a process of ours made in shared memory.
+func segmentsOf(pid int) []string {
+	list, _ := filepath.Glob(fmt.Sprintf("/dev/shm/vigil-*_%d_*", pid))
+	return list
+}
+
+func eventually(t testing.TB, what string, limit time.Duration, ok func() bool) {
+	t.Helper()
+	for begun := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > limit {
+			t.Fatalf("not within %s: %s", limit, what)
+		}
+	}
+}
+
+func median(v []float64) float64 {
+	v = slices.Clone(v)
+	slices.Sort(v)
+	return v[len(v)/2]
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package endurance_test
+
+const raceOn = true
