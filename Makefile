@@ -52,6 +52,7 @@ nightly: ## full counts: 200 seeds, long properties, 5 minutes of each fuzz targ
 	@scripts/deps
 	$(MAKE) lint
 	RAPID_CHECKS=5000 $(GO) test -count=1 -timeout 60m ./...
+	VIGIL_FULL=1 $(GO) test -count=1 -timeout 20m -v ./cmd/server/endurance
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun run --design document --seeds $(SEEDS)
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun protections --seeds 500
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun protections --pairings --seeds 50

@@ -73,7 +73,7 @@ var chosenModules = map[string]string{
 
 // onlyIn confines the modules that need a C library.
 var onlyIn = map[string][]string{
-	"github.com/pebbe/zmq4": {"core/zmq", "cmd/server"},
+	"github.com/pebbe/zmq4": {"core/zmq", "cmd/server", "cmd/server/endurance"},
 }
 
 func TestFoldersImportOnlyWhatTheTableAllows(t *testing.T) {

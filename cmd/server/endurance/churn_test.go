@@ -16,14 +16,16 @@ import (
 // goroutine, and no segment is left in shared memory. Those that were never
 // killed verify their bytes all the way through, by whatever way they transfer.
 func TestKilledWorkersLeaveNothing(t *testing.T) {
-	const survivors = 10
-	workers := of(24, 200)
-	length := of(5*time.Second, 60*time.Second)
+	survivors := of(6, 10)
+	workers := of(20, 200)
+	length := of(3*time.Second, 60*time.Second)
 	s := serve(t, "--time-scale", "20", "--worker-registration-grace-seconds", "120", "--l1-bytes", "512MiB", "--pool-bytes", "128MiB")
 	start := func(n int) *process {
-		args := []string{"--time-scale", "20", "--blocks", "128", "--every", "6s", "--seed", "7"}
+		args := []string{"--time-scale", "20", "--blocks", "128", "--every", "6s"}
 		if n%4 == 3 {
-			args = append(args, "--mode", "engine-driven")
+			// Prompts of its own: what a server-driven worker stored is not in
+			// the pool that this one reads, so it would be a miss.
+			args = append(args, "--mode", "engine-driven", "--seed", "2")
 		}
 		return s.worker(args...)
 	}
@@ -85,8 +87,12 @@ func TestKilledWorkersLeaveNothing(t *testing.T) {
 		}
 	}
 	verified := 0
+	wanted := map[int]int{}
 	for _, w := range alive {
-		w.await("retrieved", w.count("retrieved")+2) // they still serve
+		wanted[w.pid] = w.count("retrieved") + 1
+	}
+	for _, w := range alive {
+		w.await("retrieved", wanted[w.pid]) // they still serve
 		verified += w.count("retrieved")
 		if n := w.count("wrong"); n > 0 {
 			t.Errorf("worker %d: %d retrieves delivered wrong bytes", w.pid, n)
@@ -101,7 +107,7 @@ func TestKilledWorkersLeaveNothing(t *testing.T) {
 	after := s.settle(t, before, 30*time.Second)
 	p := s.status()
 	t.Logf("before: %s", before)
-	t.Logf("after:  %s; %d retrieves of the survivors verified, reaps %v, %d released by disconnect or unregister", after, verified, p.Liveness.Reaps, len(all))
+	t.Logf("after:  %s; %d retrieves of the survivors verified, reaps %v", after, verified, p.Liveness.Reaps)
 	if after.mappings > before.mappings || after.descriptors > before.descriptors || after.goroutines > before.goroutines {
 		t.Errorf("left in the server: %s; before: %s\n%s", after, before, s.get("/debug/pprof/goroutine?debug=1"))
 	}
@@ -119,7 +125,7 @@ func TestKilledWorkersLeaveNothing(t *testing.T) {
 }
 
 // settle waits until a server holds no more than before, at most so long; with
-// nothing to compare, until it holds the same twice, a second apart.
+// nothing to compare, until it holds the same twice, a quarter of a second apart.
 func (s *server) settle(t *testing.T, before holdings, limit time.Duration) (h holdings) {
 	t.Helper()
 	if limit == 0 {
@@ -128,7 +134,7 @@ func (s *server) settle(t *testing.T, before holdings, limit time.Duration) (h h
 				return h
 			}
 			last = h
-			time.Sleep(time.Second)
+			time.Sleep(250 * time.Millisecond)
 		}
 	}
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {

@@ -301,6 +301,7 @@ type page struct {
 		Opening  int    `json:"opening"`
 		Closing  int    `json:"closing"`
 		Copying  int    `json:"copying"`
+		Failed   uint64 `json:"failed_operations"`
 	} `json:"memory"`
 	Releases struct {
 		InProgress int `json:"in_progress"`
