@@ -37,7 +37,7 @@ func VerdictLine(sc *Scenario, colour bool) string {
 	on := ink(colour)
 	line := on.verdict(sc.Verdict, strings.ToUpper(string(sc.Verdict))) + "  " + sc.title()
 	if v := sc.declared(); v != nil {
-		line += fmt.Sprintf(": %s broke, as the scenario declares for this design", v.Invariant)
+		line += fmt.Sprintf(": %s broke, as the scenario declares", v.Invariant)
 	}
 	return line
 }

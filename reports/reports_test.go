@@ -263,3 +263,16 @@ func TestBenchTable(t *testing.T) {
 	golden(t, "bench-80.txt", render(t, func(w io.Writer) error { return BenchTable(w, b, 80, false) }))
 	golden(t, "bench.json", render(t, func(w io.Writer) error { return WriteJSON(w, b) }))
 }
+
+// A suite that was stopped lists what ran, and counts what it did not reach.
+func TestAStoppedSuiteListsWhatRan(t *testing.T) {
+	s := NewSuite("document", []Scenario{
+		{Name: "reached", ID: "A1", Verdict: Pass, Expected: "pass", Runs: 3},
+		{Name: "half-way", ID: "A2", Verdict: Unknown, Expected: "pass", Runs: 1, Cut: true},
+		{Name: "unreached", ID: "A3", Verdict: Unknown, Expected: "pass", Cut: true},
+	}, time.Second)
+	text := string(render(t, func(w io.Writer) error { return Table(w, s, 80, false) }))
+	if strings.Contains(text, "unreached") || !strings.Contains(text, "half-way") || !strings.Contains(text, "1 cut short, 1 not reached") {
+		t.Errorf("it reads:\n%s", text)
+	}
+}

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -224,11 +225,15 @@ func (s *Scenario) declaresBreak() bool { return s.Expected != "" && s.Expected 
 const breakWidth = 32
 
 // shortBreak is the expected break for a table: in full where that is short,
-// else the invariants alone.
+// else the invariants alone, and of many the first two. The listing and the JSON
+// have all of it.
 func (s *Scenario) shortBreak() string {
 	text := strings.TrimPrefix(s.expectedBreak(), "breaks ")
 	if len(text) > breakWidth && len(s.Breaks) > 0 {
 		text = strings.Join(s.Breaks, ", ")
+	}
+	if n := len(s.Breaks); len(text) > breakWidth && n > 2 {
+		text = fmt.Sprintf("%s, %s and %d more", s.Breaks[0], s.Breaks[1], n-2)
 	}
 	return text
 }
