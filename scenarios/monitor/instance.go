@@ -15,7 +15,9 @@ type instance struct {
 	earlier     [2]core.Time // the last such at an earlier time than signal
 	credit      int32        // messages reached that have refreshed nothing yet
 	worker      int32        // its last owner, or nobody
-	pingEver    bool         // a ping reached the host that puts the id on the reap timeout
+	pingEver    bool         // a ping reached the host, which may put the id on the reap timeout
+	asked       bool         // a transfer reached the host
+	everPinged  bool         // a ping reached the host
 	pinged      [2]bool      // such a ping since the context was inserted
 	traffic     [2]bool      // a transfer of the kind was served
 
@@ -121,15 +123,18 @@ func (m *Set) messageReached(r *core.Record) {
 	}
 	switch {
 	case role&isPing == 0:
+		in.asked = in.asked || wire.Type(r.B) != wire.RegisterKVCache && wire.Type(r.B) != wire.RegisterEngineDriven
 	case m.setup.Protections.LatchNeedsTraffic:
 		// A ping puts on the reap timeout only what has transferred before.
+		in.everPinged = true
 		for kind, some := range in.traffic {
-			if some {
-				in.pingEver, in.pinged[kind] = true, true
-			}
+			in.pinged[kind] = in.pinged[kind] || some
 		}
 	default:
 		in.pingEver, in.pinged = true, [2]bool{true, true}
+	}
+	if in.asked && in.everPinged { // which of them is served first is the server's affair
+		in.pingEver = true
 	}
 }
 

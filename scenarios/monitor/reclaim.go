@@ -42,6 +42,7 @@ func (m *Set) copyEnded(r *core.Record) {
 	if i := m.instances.get(uint64(r.Instance)); i >= 0 {
 		if in := &m.instances.items[i]; in.copies > 0 {
 			in.copies--
+			in.stamped = r.At // the end of a transfer renews as its begin does
 		}
 	}
 }
