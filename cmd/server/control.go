@@ -32,7 +32,9 @@ import (
 //	register                          announce the memory
 //	store REQUEST PROMPT TOKENS       submit a store of so many tokens of a prompt
 //	retrieve REQUEST PROMPT TOKENS    the same, and compare every byte that comes
+//	reallocate                        take other memory and register that
 //	starve on|off                     the heartbeat alone gets no processor
+//	stick on|off                      the engine's thread asks nothing and takes no answer
 //	shutdown                          leave in order
 //
 // Its end ends the process at once. Standard output has one JSON object a
@@ -130,7 +132,8 @@ type controlled struct {
 	mu      sync.Mutex
 	out     *json.Encoder
 	pending map[core.RequestID]*controlledRequest
-	next    int // where the next request's blocks begin
+	stuck   chan struct{} // closed when the engine's thread goes on; nil where it does
+	next    int           // where the next request's blocks begin
 }
 
 type controlledRequest struct {
@@ -177,7 +180,7 @@ func (c *controlConfig) run(in io.Reader, out io.Writer) error {
 		if e.memory, err = hostshm.Create("", name, int64(c.blocks)*int64(c.blockBytes)); err != nil {
 			return err
 		}
-		defer e.memory.Close()
+		defer func() { e.memory.Close() }()
 	}
 	options := loop.WorkerOptions{Config: c.core, TimeScale: c.timeScale}
 	if c.eventLog != "" {
@@ -255,6 +258,17 @@ func (e *controlled) obey(line string) error {
 		}
 		e.worker.StarveHeartbeat(words[1] == "on")
 		return nil
+	case "stick":
+		if len(words) != 2 || words[1] != "on" && words[1] != "off" {
+			return errors.New("stick is on or off")
+		}
+		e.stick(words[1] == "on")
+		return nil
+	case "reallocate":
+		if e.memory == nil {
+			return errors.New("a prober has no memory")
+		}
+		return e.reallocate()
 	case "shutdown":
 		e.tell(controlEvent{Event: "leaving"})
 		go e.worker.Shutdown(context.Background())
@@ -269,7 +283,7 @@ func (e *controlled) register() {
 	if e.memory != nil {
 		exports = append(exports, e.memory.Export(core.Export{
 			Bytes: uint64(c.blocks) * uint64(c.blockBytes), Blocks: uint32(c.blocks), BlockBytes: uint32(c.blockBytes),
-			DType: []byte("uint8"), Shape: []int64{int64(c.blocks), int64(c.blockBytes)},
+			DType: []byte("uint8"), Shape: []int64{int64(c.blocks), int64(c.blockTokens), 1, int64(max(c.blockBytes/c.blockTokens, 1))},
 		}))
 	}
 	groups := []core.Group{{TokensPerBlock: int64(c.blockTokens), SlidingWindow: -1, Physical: 1, Layers: []int64{0}}}
@@ -281,6 +295,41 @@ func (e *controlled) register() {
 	e.tell(v)
 	if err != nil { // an engine fails to start then
 		e.worker.Abort()
+	}
+}
+
+// reallocate takes other memory, as an engine does that is reconfigured, and
+// registers it.
+func (e *controlled) reallocate() error {
+	name, err := hostshm.NewName(workerPrefix)
+	if err != nil {
+		return err
+	}
+	other, err := hostshm.Create("", name, int64(e.config.blocks)*int64(e.config.blockBytes))
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	old := e.memory
+	e.memory, e.next = other, 0
+	clear(e.pending) // what is under way is of the memory that went
+	e.mu.Unlock()
+	if err := old.Close(); err != nil {
+		return err
+	}
+	go e.register()
+	return nil
+}
+
+// stick holds the engine's thread, or lets it go on.
+func (e *controlled) stick(on bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if on && e.stuck == nil {
+		e.stuck = make(chan struct{})
+	} else if !on && e.stuck != nil {
+		close(e.stuck)
+		e.stuck = nil
 	}
 }
 
@@ -370,6 +419,15 @@ func (e *controlled) submit(store bool, id core.RequestID, prompt uint64, tokens
 func (e *controlled) collect() {
 	for {
 		e.worker.Wait(e.end)
+		e.mu.Lock()
+		stuck := e.stuck
+		e.mu.Unlock()
+		if stuck != nil {
+			select {
+			case <-stuck:
+			case <-e.worker.Done():
+			}
+		}
 		list, err := e.worker.Finished(e.end)
 		for i := range list {
 			e.finished(&list[i])

@@ -41,6 +41,8 @@ type play struct {
 	watches []watch
 	struck  []bool
 	rules   []rule
+	// troubles are the latent faults so far.
+	troubles []*trouble
 
 	mu     sync.Mutex // guards what other goroutines add
 	world  []core.Record
@@ -79,6 +81,7 @@ type worker struct {
 	failed     bool // its register failed: it may exit
 	traffic    bool
 	ticking    bool
+	stuck      bool
 	paused     bool
 	logs       []*workerLog
 	makers     map[int]core.InstanceID

@@ -19,8 +19,18 @@ import (
 
 var errInterrupted = errors.New("interrupted")
 
+// maxMemory bounds what the workers of one run take of the host.
+const maxMemory = 1 << 30
+
 // cannot says why real processes cannot play a plan; empty where they can.
 func cannot(plan *sim.Plan) string {
+	var memory uint64
+	for i := range plan.Workers {
+		memory += uint64(or(plan.Workers[i].Blocks, 512)) * uint64(or(plan.Workers[i].BlockBytes, 4096))
+	}
+	if memory > maxMemory {
+		return fmt.Sprintf("its workers have %d MiB of memory together, and real memory is taken; %d MiB are the most", memory>>20, maxMemory>>20)
+	}
 	for i := range plan.Steps {
 		do := &plan.Steps[i].Do
 		if do.Kind != sim.ActFault {
@@ -29,6 +39,8 @@ func cannot(plan *sim.Plan) string {
 		switch f := &do.Fault; {
 		case f.Kind == faults.HostSuspend:
 			return "host-suspend stops the clocks of a whole host"
+		case f.Kind >= faults.Kinds:
+			return "nobody here knows what this fault means for processes"
 		case f.Kind == faults.Restart && f.Same && !plan.Workers[max(f.Worker, 0)].PIDIdentity:
 			return "same-pid needs a PID namespace of its own, and only ids that are PIDs show it"
 		}
@@ -71,15 +83,20 @@ func (p *play) each(target int, f func(*worker)) {
 
 // act has an engine do something. It reports whether it did.
 func (p *play) act(w *worker, do *sim.Action) bool {
-	if do.Kind == sim.ActLookup {
-		return p.lookup(w, do.Prompt)
+	switch do.Kind {
+	case sim.ActLookup:
+		return w.running() && p.lookup(w, do.Prompt)
+	case sim.ActUnregister:
+		return p.unregister(w)
 	}
 	if !w.running() {
 		return false
 	}
 	switch do.Kind {
 	case sim.ActRegister:
-		return w.register(w.lives)
+		return !w.stuck && w.register(w.lives)
+	case sim.ActReallocate:
+		return !w.leaving && w.child.say("reallocate")
 	case sim.ActStore:
 		return w.submit(true, do.Prompt)
 	case sim.ActRetrieve:
@@ -141,7 +158,7 @@ func (p *play) fault(step int, f *faults.Fault) bool {
 		return true
 	}
 	if latent(f.Kind) {
-		p.each(f.Worker, func(w *worker) { p.trouble(step, f, w) })
+		p.lies(step, f)
 		return false
 	}
 	if f.Worker == faults.Server {
@@ -195,6 +212,9 @@ func (p *play) strikeWorker(f *faults.Fault, w *worker) bool {
 		return true
 	case faults.StarveHeartbeat:
 		return w.child != nil && w.child.say("starve on")
+	case faults.StickEngine:
+		w.stuck = w.child != nil && w.child.say("stick on")
+		return w.stuck
 	}
 	return false
 }
@@ -225,6 +245,12 @@ func (p *play) undo(step int) {
 			if w.child != nil {
 				w.child.say("starve off")
 			}
+		case faults.StickEngine:
+			if w.child != nil {
+				w.child.say("stick off")
+			}
+			w.stuck = false
+			w.schedule(w.lives)
 		}
 	})
 }
@@ -246,6 +272,16 @@ func (p *play) restartServer() {
 			p.say(core.Record{Kind: core.ProcessStarted, B: uint64(len(p.servers))})
 			if err := p.rulesOfThePlan(); err != nil {
 				p.fail("test hooks: %v", err)
+			}
+			for _, t := range p.troubles {
+				if t.to == core.Never && t.fault.Worker == faults.Everyone {
+					p.rule(t, 0)
+				}
+			}
+			for _, w := range p.workers {
+				if w.instance != 0 {
+					p.troubled(w)
+				}
 			}
 		})
 	}()
@@ -299,8 +335,43 @@ func (p *play) addRule(step int, operation string, instance core.InstanceID, del
 	return nil
 }
 
-// trouble makes a rule of a latent fault stand.
-func (p *play) trouble(step int, f *faults.Fault, w *worker) {
+// trouble is a latent fault that stands: its rules are made again for each new
+// process that it is about.
+type trouble struct {
+	step  int
+	fault *faults.Fault
+	delay time.Duration
+	from  core.Time
+	to    core.Time
+}
+
+// lies lets a latent fault lie in wait.
+func (p *play) lies(step int, f *faults.Fault) {
+	t := &trouble{step: step, fault: f, delay: p.span(f.Amount), from: p.now(), to: core.Never}
+	p.troubles = append(p.troubles, t)
+	if f.Worker == faults.Everyone {
+		p.rule(t, 0)
+		return
+	}
+	p.each(f.Worker, func(w *worker) {
+		if w.instance != 0 { // else it is met later
+			p.rule(t, w.instance)
+		}
+	})
+}
+
+// troubled makes the rules that stand for a process that is new.
+func (p *play) troubled(w *worker) {
+	for _, t := range p.troubles {
+		if t.to == core.Never && t.fault.Worker == w.index {
+			p.rule(t, w.instance)
+		}
+	}
+}
+
+// rule makes one rule stand; instance 0 is everybody.
+func (p *play) rule(t *trouble, instance core.InstanceID) {
+	f := t.fault
 	operation := "copy"
 	switch f.Kind {
 	case faults.SlowOpen, faults.HangOpen, faults.FailOpen:
@@ -313,7 +384,7 @@ func (p *play) trouble(step int, f *faults.Fault, w *worker) {
 	fail := core.NoFailure
 	switch f.Kind {
 	case faults.SlowOpen, faults.SlowClose, faults.SlowCopy:
-		delay = p.span(f.Amount)
+		delay = t.delay
 	case faults.HangOpen, faults.HangClose, faults.HangCopy:
 		hang = true
 	case faults.FailOpen:
@@ -323,12 +394,34 @@ func (p *play) trouble(step int, f *faults.Fault, w *worker) {
 	case faults.FailCopy:
 		fail = core.FailCopy
 	}
-	if w.instance == 0 {
-		return // nobody there yet
-	}
-	if err := p.addRule(step, operation, w.instance, delay, hang, fail, f.Count); err != nil {
+	if err := p.addRule(t.step, operation, instance, delay, hang, fail, f.Count); err != nil && !p.server.ended && !p.server.leaving {
 		p.fail("test hooks: %v", err)
 	}
+}
+
+// begins is the record with which an operation of a latent fault begins.
+func begins(k faults.Kind) core.RecordKind {
+	switch k {
+	case faults.SlowOpen, faults.HangOpen, faults.FailOpen:
+		return core.OpenBegan
+	case faults.SlowClose, faults.HangClose, faults.FailClose:
+		return core.CloseBegan
+	}
+	return core.CopyBegan
+}
+
+// met reports whether an operation that a trouble lay in wait for began, by
+// the servers' records: a server that has gone cannot be asked any more.
+func (p *play) met(t *trouble) bool {
+	kind := begins(t.fault.Kind)
+	for _, s := range p.servers {
+		for i := range s.records {
+			if r := &s.records[i]; r.Kind == kind && r.At >= t.from && r.At <= t.to && p.about(r, t.fault.Worker) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // rulesOfThePlan makes operations as slow as the world of the story has them,
@@ -353,6 +446,11 @@ func (p *play) rulesOfThePlan() error {
 
 // endRule ends the rules of a step, and learns whether they struck.
 func (p *play) endRule(step int) {
+	for _, t := range p.troubles {
+		if t.step == step && t.to == core.Never {
+			t.to = p.now()
+		}
+	}
 	kept := p.rules[:0]
 	for _, r := range p.rules {
 		if r.step != step {
@@ -374,6 +472,12 @@ func (p *play) endRules() {
 	for i := range p.plan.Steps {
 		if do := &p.plan.Steps[i].Do; do.Kind == sim.ActFault && latent(do.Fault.Kind) {
 			p.endRule(i)
+		}
+	}
+	p.poll()
+	for _, t := range p.troubles {
+		if t.fault.Kind != faults.DeviceOutOfMemory && p.met(t) {
+			p.struck[t.step] = true
 		}
 	}
 }
@@ -413,6 +517,18 @@ func (p *play) busy(step int, f *faults.Fault) bool {
 		}
 	}
 	return true
+}
+
+// unregister takes a worker's registration away in its name.
+func (p *play) unregister(w *worker) bool {
+	if w.instance == 0 {
+		return false
+	}
+	r := wire.Request{Type: wire.UnregisterKVCache, Instance: w.instance}
+	if w.plan.Config.Mode == core.ModeEngineDriven {
+		r.Type = wire.UnregisterEngineDriven
+	}
+	return p.ask(&r)
 }
 
 func (p *play) lookup(w *worker, prompt int) bool {

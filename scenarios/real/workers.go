@@ -49,7 +49,7 @@ func (w *worker) start() {
 		return
 	}
 	p.children = append(p.children, child)
-	w.child, w.instance, w.registered, w.leaving, w.failed, w.paused, w.ticking = child, 0, false, false, false, false, false
+	w.child, w.instance, w.registered, w.leaving, w.failed, w.paused, w.ticking, w.stuck = child, 0, false, false, false, false, false, false
 	w.traffic = !w.plan.Traffic.Every.Zero()
 	l := &workerLog{killed: core.Never}
 	l.tail = &tail{path: log, toScenario: p.toScenario, adjust: func(r *core.Record) {
@@ -171,6 +171,7 @@ func (w *worker) meet(life int, id core.InstanceID) {
 	if life == w.lives {
 		w.instance = id
 		w.makers[w.child.pid] = id
+		w.play.troubled(w)
 	}
 }
 
@@ -197,7 +198,7 @@ func (w *worker) schedule(life int) {
 		if all == 0 {
 			stores, all = 1, 2
 		}
-		if w.running() {
+		if w.running() && !w.stuck {
 			w.submit(p.dice.IntN(all) < stores, -1)
 		}
 		w.schedule(life)
@@ -207,7 +208,7 @@ func (w *worker) schedule(life int) {
 // submit has the engine ask for one transfer; prompt -1 lets the dice choose.
 func (w *worker) submit(store bool, prompt int) bool {
 	p := w.play
-	if !w.registered || w.leaving {
+	if !w.registered || w.leaving || w.stuck {
 		return false
 	}
 	prompts := or(p.plan.Prompts, 32)
