@@ -35,7 +35,6 @@ type ownContext struct {
 	stamp     core.Time // as the server says it
 	latched   bool
 	transfers int
-	removed   bool
 }
 
 type ownCopy struct {

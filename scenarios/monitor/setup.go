@@ -62,9 +62,8 @@ const stepSlack = time.Second
 
 // bounds are the liveness bounds of a setup; Describe states them as formulas.
 type bounds struct {
-	release time.Duration // of all releases that may stand in line before one
-	opens   time.Duration // of all registrations that may stand in line before one
-	park    time.Duration // of a release that hangs, until it is reported as stuck
+	opens time.Duration // of all registrations that may stand in line before one
+	park  time.Duration // of a release that hangs, until it is reported as stuck
 }
 
 // queue returns the longest line of n operations of d each, without overflow.
