@@ -82,6 +82,7 @@ type service struct {
 
 // run is the life of a server.
 func run(ctx context.Context, c *runConfig, log *slog.Logger) error {
+	raiseCollectorFloor()
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)

@@ -84,7 +84,7 @@ func (d *Dealer) Close() error { return d.close() }
 
 func (d *Dealer) receive(limit int) (empty bool) {
 	arrived, stamped := core.Time(0), false
-	for range limit {
+	for until := d.receivedBytes.Load() + batchBytes; limit > 0 && d.receivedBytes.Load() < until; limit-- {
 		first, err := d.soc.RecvBytes(zmq4.DONTWAIT)
 		if err != nil {
 			d.brokenUnlessEmpty(err)

@@ -86,6 +86,14 @@ const (
 	idle = time.Second
 	// settleStep is how long a wait lasts while something is to be closed.
 	settleStep = settle / 4
+	// batchBytes ends a batch whatever its length: what is to be sent, a ping's
+	// answer among it, waits for the batch, and a few long prompts take longer
+	// to receive than a thousand pings.
+	batchBytes = 256 << 10
+	// keepReceived is the largest buffer that is kept for the next message. A
+	// socket has one, so it may be as large as long prompts are; growing it
+	// anew for each of them costs more than receiving them.
+	keepReceived = 4 << 20
 	// yields is how often others are let run before a wait, after messages.
 	yields = 4
 	// closeGrace is what Close grants beyond the linger.
@@ -299,7 +307,7 @@ func (o *owner) parts(first []byte) (whole bool) {
 		o.receivedBytes.Add(uint64(size))
 		return true
 	}
-	if cap(f.Bytes) > keepBytes {
+	if cap(f.Bytes) > keepReceived {
 		f.Bytes = nil
 	}
 	return false
@@ -307,7 +315,7 @@ func (o *owner) parts(first []byte) (whole bool) {
 
 // trim lets a big message's buffer go once it was given on.
 func (o *owner) trim() {
-	if cap(o.frames.Bytes) > keepBytes {
+	if cap(o.frames.Bytes) > keepReceived {
 		o.frames.Bytes = nil
 	}
 }

@@ -128,7 +128,7 @@ func (r *Router) Close() error { return r.close() }
 
 func (r *Router) receive(limit int) (empty bool) {
 	arrived, stamped := core.Time(0), false
-	for range limit {
+	for until := r.receivedBytes.Load() + batchBytes; limit > 0 && r.receivedBytes.Load() < until; limit-- {
 		identity, err := r.soc.RecvBytes(zmq4.DONTWAIT)
 		if err != nil {
 			r.brokenUnlessEmpty(err)

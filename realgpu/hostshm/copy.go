@@ -1,6 +1,7 @@
 package hostshm
 
 import (
+	"runtime"
 	"sync"
 
 	"vigil/core"
@@ -98,6 +99,11 @@ func (mp *mapping) contains(address uintptr) bool {
 	return false
 }
 
+// yieldBytes is how much a copy moves before it lets others run. Left alone
+// the runtime would let it run for 10 ms, on as many processors as there are
+// copies, and pings would wait for it.
+const yieldBytes = 512 << 10
+
 // move checks everything first, so that what can be known to fail moves
 // nothing, and then moves.
 func (j *job) move() core.Failure {
@@ -122,8 +128,12 @@ func (j *job) move() core.Failure {
 			}
 		}
 	}
-	at := uint64(0)
+	at, rested := uint64(0), uint64(0)
 	for i := range j.chunks {
+		if j.bytes-rested >= yieldBytes {
+			runtime.Gosched()
+			rested = j.bytes
+		}
 		c := &j.chunks[i]
 		if i == 0 || c.Slot != j.chunks[i-1].Slot {
 			at = 0 // a slot's groups follow each other

@@ -107,8 +107,10 @@ func TestPingsBesideLongPrompts(t *testing.T) {
 		}
 		time.Sleep(length / 6)
 		had := transfers.Load()
+		profiled := busy.profile("long-prompts-"+design, length/2)
 		beside, busies := measure(length)
 		done := transfers.Load() - had
+		profiled()
 		stop.Store(true)
 		group.Wait()
 		q, b, l := percentile(quiet, .99), percentile(beside, .99), percentile(busies, .99)

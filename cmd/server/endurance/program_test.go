@@ -411,3 +411,22 @@ func median(v []float64) float64 {
 	slices.Sort(v)
 	return v[len(v)/2]
 }
+
+// profile writes what a server does for so long into the folder that
+// VIGIL_PROFILE names, where it names one: a processor profile and a trace.
+func (s *server) profile(name string, length time.Duration) (wait func()) {
+	dir := os.Getenv("VIGIL_PROFILE")
+	if dir == "" {
+		return func() {}
+	}
+	var group sync.WaitGroup
+	for _, what := range []string{"profile", "trace"} {
+		group.Go(func() {
+			text := s.get(fmt.Sprintf("/debug/pprof/%s?seconds=%d", what, max(1, int(length.Seconds()))))
+			if err := os.WriteFile(filepath.Join(dir, name+"."+what), []byte(text), 0o644); err != nil {
+				s.t.Error(err)
+			}
+		})
+	}
+	return group.Wait
+}
