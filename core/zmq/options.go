@@ -93,6 +93,10 @@ type Options struct {
 	// A stall loses nothing, so this is for networks that lose packets.
 	Unacknowledged time.Duration
 
+	// Processes gets an Opener a descriptor of the process behind each ipc
+	// connection, see Origin.Process.
+	Processes bool
+
 	Curve Curve
 
 	// Now stamps arrivals; nil counts from the package's start. It is read once

@@ -3,6 +3,7 @@ package zmq
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,11 @@ type Opener interface {
 type Origin struct {
 	Address string // the host's, as libzmq tells it; empty where it does not
 	PID     int    // of the process, in this process's PID namespace; ipc only, else 0
+	// Process is a descriptor of the process that opened the connection
+	// (pidfd_open(2)), which can be read once that process is dead. Nil without
+	// Options.Processes, for other transports than ipc, and where the process is
+	// not sure. Whoever takes Opened closes it.
+	Process *os.File
 }
 
 // kind is what differs between a ROUTER and a DEALER. All of it is called from

@@ -194,7 +194,9 @@ func (r *Router) attribute(at int32, identity []byte, about map[string]string) i
 		r.unattributed.Add(1)
 	}
 	if r.opener != nil {
-		r.opener.Opened(r.peers.entries[at].number, originOf(about["Peer-Address"]))
+		from := originOf(about["Peer-Address"])
+		from.Process = r.process(at)
+		r.opener.Opened(r.peers.entries[at].number, from)
 	}
 	return at
 }

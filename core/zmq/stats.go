@@ -23,18 +23,19 @@ type Stats struct {
 	Opened, Closed   uint64 // peers so far
 	Evicted          uint64 // of the closed: silent longest in a full table
 	Unattributed     uint64 // of the opened: libzmq did not say on which descriptor
+	NoProcess        uint64 // of the opened, with Options.Processes: ipc, and no descriptor of the process
 	HandshakesFailed uint64 // connections that did not speak ZeroMQ, in time, or with a key
 	Refused          uint64 // of those: a key that is not on the list
 	Broken           uint64 // receives that ended with an error of libzmq
 }
 
 type counters struct {
-	received, receivedBytes, sent, sentBytes        atomic.Uint64
-	tooManyFrames, tooLarge                         atomic.Uint64
-	queueFull, unknownPeer, peerFull, empty, unsent atomic.Uint64
-	opened, closed, evicted, unattributed           atomic.Uint64
-	handshakesFailed, refused, broken               atomic.Uint64
-	peers                                           atomic.Int64
+	received, receivedBytes, sent, sentBytes         atomic.Uint64
+	tooManyFrames, tooLarge                          atomic.Uint64
+	queueFull, unknownPeer, peerFull, empty, unsent  atomic.Uint64
+	opened, closed, evicted, unattributed, noProcess atomic.Uint64
+	handshakesFailed, refused, broken                atomic.Uint64
+	peers                                            atomic.Int64
 }
 
 func (c *counters) read() Stats {
@@ -42,7 +43,7 @@ func (c *counters) read() Stats {
 		Received: c.received.Load(), ReceivedBytes: c.receivedBytes.Load(), Sent: c.sent.Load(), SentBytes: c.sentBytes.Load(),
 		TooManyFrames: c.tooManyFrames.Load(), TooLarge: c.tooLarge.Load(),
 		QueueFull: c.queueFull.Load(), UnknownPeer: c.unknownPeer.Load(), PeerFull: c.peerFull.Load(), Empty: c.empty.Load(), Unsent: c.unsent.Load(),
-		Peers: c.peers.Load(), Opened: c.opened.Load(), Closed: c.closed.Load(), Evicted: c.evicted.Load(), Unattributed: c.unattributed.Load(),
+		Peers: c.peers.Load(), Opened: c.opened.Load(), Closed: c.closed.Load(), Evicted: c.evicted.Load(), Unattributed: c.unattributed.Load(), NoProcess: c.noProcess.Load(),
 		HandshakesFailed: c.handshakesFailed.Load(), Refused: c.refused.Load(), Broken: c.broken.Load(),
 	}
 }
