@@ -16,6 +16,7 @@ type message struct {
 	peer    core.Peer
 	charge  int64   // bytes that count against the decoders' bound
 	closed  bool    // not a message: its peer's connection closed
+	exited  bool    // of closed: or the process behind it is dead
 	parcel  *parcel // its inline data, until its step
 }
 
@@ -40,7 +41,7 @@ func giveMessage(m *message) {
 		m.parcel.release()
 		m.parcel = nil
 	}
-	m.charge, m.closed = 0, false
+	m.charge, m.closed, m.exited = 0, false, false
 	switch n := cap(m.frames.Bytes); {
 	case n > keptMessage:
 	case n > 2*InlineDecodeBytes:

@@ -210,18 +210,19 @@ func (s *Server) Message(peer core.Peer, arrived core.Time, frames *core.Frames)
 }
 
 // Closed takes the closing of a connection in, behind its messages.
-func (s *Server) Closed(peer core.Peer) {
+func (s *Server) Closed(peer core.Peer) { s.behind(peer, false) }
+
+// Exited takes in that the process behind a connection is proven dead, behind
+// its messages too: a registration that came before must not outlive the proof.
+func (s *Server) Exited(peer core.Peer) { s.behind(peer, true) }
+
+func (s *Server) behind(peer core.Peer, exited bool) {
 	m := takeMessage(0)
-	m.peer, m.closed = peer, true
+	m.peer, m.closed, m.exited = peer, true, exited
 	m.frames.Reset()
 	if !s.decoders.must(peer, 0) || !s.decoders.add(m) {
 		s.enter(m)
 	}
-}
-
-// Exited says that the process behind a connection is proven dead.
-func (s *Server) Exited(peer core.Peer) {
-	s.owner.box.put(item{kind: core.InputExited, peer: peer})
 }
 
 // Ended takes the end of a memory operation: an InputOpened, InputReleased or
@@ -233,9 +234,12 @@ func (s *Server) Ended(in core.Input) {
 // enter hands a decoded message to the owner.
 func (s *Server) enter(m *message) {
 	if m.closed {
-		peer := m.peer
+		i := item{kind: core.InputClosed, peer: m.peer}
+		if m.exited {
+			i.kind = core.InputExited
+		}
 		s.gave(m)
-		s.owner.box.put(item{kind: core.InputClosed, peer: peer})
+		s.owner.box.put(i)
 		return
 	}
 	if s.inline != nil {

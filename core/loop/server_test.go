@@ -227,6 +227,29 @@ func TestAPingOvertakesOthersPrompts(t *testing.T) {
 	r.decoded()
 }
 
+// A proof of death comes behind what the dead process had sent: the context
+// that its last message made goes too.
+func TestAProofComesBehindTheMessages(t *testing.T) {
+	r := newRig(t, func(o *ServerOptions) {
+		o.Decoders = 1
+		o.Config.Protections.ProofOfDeath = true
+	})
+	release := blockLong(r.s)
+	r.s.Message(1, r.s.Now(), frames(wire.Request{Type: wire.Lookup, Key: longStore(1, 1, 128<<10).Key, TPSize: 1}))
+	r.send(1, engineOf(7))
+	r.s.Closed(1)
+	r.s.Exited(1)
+	r.sync()
+	release()
+	for range 2 {
+		r.reply()
+	}
+	r.decoded()
+	if v := r.sync(); v.EngineDriven != 0 || v.Counts.Removed[core.RemovedByProof] != 1 {
+		t.Fatalf("%d contexts, removed %v", v.EngineDriven, v.Counts.Removed)
+	}
+}
+
 // What one connection may have waiting is bounded; beyond it a message is
 // refused, and the others are served.
 func TestAFloodOfOneConnectionIsRefused(t *testing.T) {
