@@ -21,7 +21,7 @@ type counted struct {
 }
 
 func reapsOf(c *loop.Counts) []counted {
-	return []counted{{"window", c.ReapedWindow}, {"grace", c.ReapedGrace}, {"proven-dead", c.Removed[core.RemovedByProof]}}
+	return []counted{{"window", c.ReapedWindow}, {"grace", c.ReapedGrace}, {"proof", c.Removed[core.RemovedByProof]}}
 }
 
 // droppedOf lists the messages that went nowhere.

@@ -202,6 +202,16 @@ func (g *gauges) load(s series, status *loop.Status) {
 
 func (g *gauges) transport(s series, status *loop.Status) {
 	t := g.v.router.Stats()
+	proof := g.v.proof(&t)
+	on := 0.0
+	if proof.State == proofOn {
+		on = 1
+	}
+	s.gauge("vigil_proof_of_death", "1 where the end of a process behind an ipc connection is seen at once.", on)
+	s.gauge("vigil_watched_connections", "Connections whose process is watched.", float64(proof.Watched))
+	const unwatched = "Connections over ipc whose process is not watched: only their window decides."
+	s.count("vigil_unwatched_connections_total", unwatched, proof.Beyond, "reason", "bound")
+	s.count("vigil_unwatched_connections_total", unwatched, proof.Unknown, "reason", "no-descriptor")
 	const help = "Messages dropped, by reason."
 	for _, x := range droppedOf(&t, status) {
 		s.count("vigil_messages_dropped_total", help, x.count, "reason", x.reason)

@@ -69,6 +69,7 @@ type service struct {
 	hooks   *hostshm.Hooks
 	pool    *hostshm.Segment
 	router  *zmq.Router
+	watcher *watcher // nil where no process is watched
 	journal *journal
 	meters  *meters
 	web     *web
@@ -147,7 +148,14 @@ func (v *service) start() (err error) {
 			return fmt.Errorf("http: %w; choose another --http, or off", err)
 		}
 	}
-	v.router, err = zmq.Listen(zmq.Options{Bind: c.bind, Now: v.server.Now, Curve: c.keys}, &door{v.server, v.gate})
+	var sink zmq.Sink = &door{v.server, v.gate}
+	if c.proof() == proofOn {
+		v.watcher, err = newWatcher(sink, v.exited, log)
+		sink = v.watcher
+	}
+	if err == nil {
+		v.router, err = zmq.Listen(zmq.Options{Bind: c.bind, Now: v.server.Now, Curve: c.keys, Processes: v.watcher != nil}, sink)
+	}
 	if err != nil {
 		if listener != nil {
 			listener.Close()
@@ -164,7 +172,7 @@ func (v *service) start() (err error) {
 	v.sweeper.start()
 	log.Info("serving", "bind", v.router.Endpoints(), "http", web, "pid", os.Getpid(),
 		"version", versionOf().Version, "design", c.core.Protections.String(), "backend", v.backend, "backend_reason", reason,
-		"reap_seconds", c.reap.Seconds(), "grace_seconds", c.grace.Seconds(),
+		"reap_seconds", c.reap.Seconds(), "grace_seconds", c.grace.Seconds(), "proof_of_death", c.proof(),
 		"l1_bytes", c.core.L1Bytes, "pool_bytes", c.core.PoolBytes, "chunk_tokens", c.core.ChunkTokens,
 		"curve", c.keys.Enabled(), "record", c.record, "event_log", c.eventLog)
 	return nil
@@ -190,7 +198,10 @@ func (v *service) warn() {
 	if c.legacy {
 		log.Warn("TEST: this is the server before liveness: nothing is reaped, and newer workers' pings are refused")
 	}
-	if c.reap == 0 {
+	switch on := c.proof() == proofOn; {
+	case c.reap == 0 && on:
+		log.Warn("nothing is reaped for its silence: the memory of workers that die unseen, on tcp:// or in another way than by their process's end, stays mapped until they unregister or this server stops")
+	case c.reap == 0:
 		log.Warn("nothing is reaped: the memory of workers that die stays mapped until they unregister or this server stops")
 	}
 }
@@ -249,6 +260,12 @@ func (d *door) Closed(peer core.Peer) {
 	d.server.Closed(peer)
 }
 
+// exited says that the process behind a connection is dead.
+func (v *service) exited(peer core.Peer) {
+	<-v.gate
+	v.server.Exited(peer)
+}
+
 // echo is how long after a signal the same one is no second signal.
 const echo = 250 * time.Millisecond
 
@@ -283,6 +300,7 @@ func (v *service) stop(signals <-chan os.Signal) error {
 	if e := v.router.Close(); e != nil {
 		v.log.Warn("closing the socket", "error", e)
 	}
+	v.watcher.stop()
 	mapped := v.memory.Stats()
 	grace, stop := context.WithTimeout(ctx, time.Second)
 	if err != nil {
@@ -325,6 +343,7 @@ func (v *service) abandon() {
 	if v.router != nil {
 		v.router.Close()
 	}
+	v.watcher.stop()
 	if v.server != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		v.server.Shutdown(ctx)

@@ -28,7 +28,9 @@ func TestAKilledWorkersMemoryComesBack(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			events := filepath.Join(dir, "events.jsonl")
-			r := serve(t, dir, "--design", design, "--event-log", events)
+			// Over TCP, where nothing proves a death (watch_test.go has the rest).
+			r := serve(t, dir, "--design", design, "--event-log", events, "--bind", "tcp://127.0.0.1:0")
+			r.bind, _ = r.logged("serving")["bind"].([]any)[0].(string)
 			w1, w2 := r.worker("--design", design), r.worker("--design", design)
 			segment, _ := w1.event("started", 1)["segment"].(string)
 			id, _ := w1.event("started", 1)["instance"].(string)

@@ -68,6 +68,7 @@ type liveness struct {
 	Reaps   map[string]uint64 `json:"reaps"`                      // by reason
 	Removed map[string]uint64 `json:"contexts_removed"`           // by reason
 	Scans   uint64            `json:"scans"`
+	Proof   proofStatus       `json:"proof_of_death"`
 }
 
 type memoryStatus struct {
@@ -202,6 +203,8 @@ func (v *service) statusAnswer(ctx context.Context, q url.Values) (*statusPage, 
 		Enabled: s.Config.Reap > 0, Reap: s.Config.Reap.Seconds(), Grace: s.Config.Grace.Seconds(), Tracked: s.ServerDriven + s.EngineDriven,
 		Oldest: seconds(oldest), Share: math.Round(share*1e4) / 1e4, Reaps: map[string]uint64{}, Removed: map[string]uint64{}, Scans: s.Counts.Records[core.ScanEnded],
 	}
+	t := v.router.Stats()
+	p.Liveness.Proof = v.proof(&t)
 	for _, x := range reapsOf(&s.Counts) {
 		p.Liveness.Reaps[x.reason] = x.count
 	}
@@ -232,7 +235,6 @@ func (v *service) statusAnswer(ctx context.Context, q url.Values) (*statusPage, 
 		}
 	}
 	p.Requests = requestsOf(&s.Counts)
-	t := v.router.Stats()
 	for _, x := range droppedOf(&t, &s) {
 		p.Dropped[x.reason] = x.count
 	}
