@@ -315,7 +315,9 @@ func (p *play) launchServer() (*serverLife, error) {
 	if p.options.Record != "" {
 		args = append(args, "--record", filepath.Join(p.options.Record, strings.ReplaceAll(p.scenario.ID, "/", "-")))
 	}
-	args = append(args, p.options.designArgs()...)
+	options := *p.options // workers are behind a proxy, so their deaths are the window's unless the story has the proof
+	options.Protections.ProofOfDeath = options.Protections.ProofOfDeath && p.plan.Proof
+	args = append(args, options.designArgs()...)
 	s := &serverLife{ready: make(chan struct{}), killed: core.Never}
 	s.tail = &tail{path: log, toScenario: p.toScenario, adjust: func(r *core.Record) { r.At = max(r.At, 0) }}
 	child, err := spawn(p.options.environment(), nil, s.logged, p.options.Server, args...)
