@@ -2,6 +2,7 @@ package real
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"strconv"
 	"strings"
@@ -93,6 +94,11 @@ func excusable(o *Outcome) bool {
 // hurry asks for the processors before other programs, where this user may:
 // the story's deadlines are short, and other work on the host is none of it.
 func hurry() {
+	// Where the kernel shares the processors out by session, that is what counts.
+	if f, err := os.OpenFile("/proc/self/autogroup", os.O_WRONLY, 0); err == nil {
+		f.WriteString(strconv.Itoa(urgent))
+		f.Close()
+	}
 	entries, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return
@@ -106,6 +112,25 @@ func hurry() {
 
 // urgent is the nice value of a run's threads.
 const urgent = -10
+
+// calmWait bounds how long a run that is to be played again waits for a host
+// that has time for it.
+const calmWait = 30 * time.Second
+
+// calm waits until this host lets a sleeping program wake in time, half a
+// second long.
+func calm(ctx context.Context) {
+	for began := time.Now(); time.Since(began) < calmWait && ctx.Err() == nil; {
+		overslept := watchSleep()
+		select {
+		case <-ctx.Done():
+		case <-time.After(500 * time.Millisecond):
+		}
+		if overslept() < StallBound/5 {
+			return
+		}
+	}
+}
 
 // watchSleep measures how much longer than asked for this program sleeps; the
 // function that it returns ends that and says the longest.

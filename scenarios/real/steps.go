@@ -485,7 +485,12 @@ func (p *play) endRules() {
 // The raw client.
 
 func (p *play) ask(r *wire.Request) bool {
-	return p.tryAsk(r) || p.tryAsk(r) // the server may have come back since
+	for range 2 { // the server may have come back since the first try
+		if p.tryAsk(r) {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *play) tryAsk(r *wire.Request) bool {

@@ -61,7 +61,7 @@ type Outcome struct {
 // StallBound shows nothing about the server; it is played again, and the
 // outcome says so. A run that fails on a machine that let it run is never
 // played again, nor is one that broke what no delay excuses.
-const attempts = 4
+const attempts = 6
 
 // Suite plays scenarios, several at once, round after round, and returns an
 // outcome for each run: those of the first round in the scenarios' order, then
@@ -129,6 +129,7 @@ func patient(ctx context.Context, s *scenarios.Scenario, o Options, seed uint64)
 			return out
 		}
 		notes = append(notes, note)
+		calm(ctx)
 	}
 }
 
