@@ -93,6 +93,7 @@ func (s *Server) stampTransfer(out *core.Effects, kind core.ContextKind, in *reg
 	if arrival {
 		at = m.arrived
 	}
+	in.entries[pos].transferred = true
 	if e := &in.entries[pos]; at > e.lastSeen || at == e.lastSeen && !arrival {
 		stamp(out, kind, e, at, core.StampTransfer)
 	}

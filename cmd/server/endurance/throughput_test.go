@@ -71,7 +71,7 @@ func TestPingThroughput(t *testing.T) {
 				t.Errorf("%s with %d in flight: %.2f of a bare echo loop's rate", d, flight, r)
 			}
 		}
-		if r := median(apart); flight > 1 && r < 1-0.05*slack*slack {
+		if r := median(apart); flight > 1 && full && r < 0.95 {
 			t.Errorf("%d in flight: hardened has %.3f of the document's rate", flight, r)
 		}
 	}
