@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -83,7 +84,7 @@ type service struct {
 
 // run is the life of a server.
 func run(ctx context.Context, c *runConfig, log *slog.Logger) error {
-	raiseCollectorFloor()
+	defer runtime.KeepAlive(collectorBlock())
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	defer signal.Stop(signals)
