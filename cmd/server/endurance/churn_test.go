@@ -48,15 +48,17 @@ func TestKilledWorkersLeaveNothing(t *testing.T) {
 	begun := time.Now()
 	peak := 0
 	for len(all) < workers || time.Since(begun) < length {
-		// In step with the clock: all have come, and most are gone, at its end.
-		due := int(float64(workers) * float64(time.Since(begun)) / float64(length))
+		// In step with the clock, the kills a quarter behind the starts: some
+		// victims have lived for long, and some have not yet registered.
+		at := float64(time.Since(begun)) / float64(length)
+		due, dying := int(float64(workers)*at/0.75), int(float64(workers-survivors)*(at-0.25)/0.75)
 		switch {
 		case len(all) < min(due+survivors, workers):
 			w := start(len(all))
 			all = append(all, w)
 			alive = append(alive, w)
 			peak = max(peak, len(alive))
-		case len(alive) > survivors && random.IntN(3) == 0:
+		case len(alive) > survivors && len(all)-len(alive) < dying:
 			kill(survivors + random.IntN(len(alive)-survivors)) // the first ones stay
 		default:
 			time.Sleep(20 * time.Millisecond)
