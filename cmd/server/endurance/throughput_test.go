@@ -24,6 +24,11 @@ func (c *client) rounds(p parts, n, flight int) time.Duration {
 	return time.Since(began)
 }
 
+// saturated is how many pings are in flight where a rate is the server's: with
+// fewer it tells mostly how fast the system wakes the next process in the
+// chain, which is reported beside it.
+const saturated = 256
+
 // Pings are answered at no less than 0.8 of the rate of a bare echo loop, by
 // the same client in the same run; and the hardened design's within 5% of the
 // document's. The three take turns.
@@ -45,7 +50,7 @@ func TestPingThroughput(t *testing.T) {
 		clients = append(clients, c)
 	}
 	ping := encode(pingOf(7))
-	for _, flight := range []int{1, 16, 256} {
+	for _, flight := range []int{1, 16, saturated} {
 		turn := 500 + 8*flight
 		var bare []float64
 		rates, ratios := [2][]float64{}, [2][]float64{}
@@ -67,11 +72,11 @@ func TestPingThroughput(t *testing.T) {
 		t.Logf("%d in flight: bare %.0f/s, document %.0f/s (%.2f of it), hardened %.0f/s (%.2f of it); hardened at %.3f of document; %d turns",
 			flight, median(bare), median(rates[0]), median(ratios[0]), median(rates[1]), median(ratios[1]), median(apart), len(apart))
 		for i, d := range designs {
-			if r := median(ratios[i]); flight > 1 && r < 0.8/slack { // one at a time is delay, not throughput
+			if r := median(ratios[i]); flight == saturated && r < 0.8/slack {
 				t.Errorf("%s with %d in flight: %.2f of a bare echo loop's rate", d, flight, r)
 			}
 		}
-		if r := median(apart); flight > 1 && full && r < 0.95 {
+		if r := median(apart); flight == saturated && full && r < 0.95 {
 			t.Errorf("%d in flight: hardened has %.3f of the document's rate", flight, r)
 		}
 	}
