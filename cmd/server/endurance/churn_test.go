@@ -102,7 +102,7 @@ func TestKilledWorkersLeaveNothing(t *testing.T) {
 		w.signal(syscall.SIGTERM)
 	}
 	for _, w := range alive {
-		if code := w.leave(); code != 0 {
+		if code := w.ended(); code != 0 {
 			t.Errorf("survivor %d left with code %d", w.pid, code)
 		}
 	}

@@ -220,6 +220,12 @@ func (p *process) kill() {
 func (p *process) leave() int {
 	p.t.Helper()
 	p.signal(syscall.SIGTERM)
+	return p.ended()
+}
+
+// ended waits for the end of who was asked to go, and returns the exit code.
+func (p *process) ended() int {
+	p.t.Helper()
 	select {
 	case <-p.done:
 	case <-time.After(40 * time.Second):
