@@ -38,6 +38,12 @@ type Protections struct {
 	// RequestDeadlines (worker, B7). A reply that was lost is waited for without
 	// end. With it, the worker ends what has waited for its timeout.
 	RequestDeadlines bool
+	// KeepBlocks (worker, B21). A document worker that turns unhealthy reports
+	// what it has sent as ended, and its engine uses the blocks again; the
+	// server carries the request out late, and stores or overwrites what is in
+	// them by then. With it, a request that was sent ends by its reply or by its
+	// deadline, never by the health.
+	KeepBlocks bool
 	// PingThroughRecovery (worker, B20). The document's recovery blocks the
 	// heartbeat, so a slow register starves its own liveness. With it, pings go
 	// on while the register is under way.
@@ -121,6 +127,8 @@ var protectionTable = []protection{
 		func(p *Protections) *bool { return &p.TerminalAnswers }},
 	{"request-deadlines", "a reply that was lost is waited for without end", "B7",
 		func(p *Protections) *bool { return &p.RequestDeadlines }},
+	{"keep-blocks", "blocks of a request that was given up are used again while the server may still carry it out", "B21",
+		func(p *Protections) *bool { return &p.KeepBlocks }},
 	{"ping-through-recovery", "a slow re-register blocks the heartbeat, so the worker is reaped by its own recovery", "B20",
 		func(p *Protections) *bool { return &p.PingThroughRecovery }},
 	{"mirror-with-context", "a late fan-out by id drops the blend state of the next incarnation, or of a context that lives on", "B19",

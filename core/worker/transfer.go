@@ -163,7 +163,7 @@ func (w *Worker) wake(out *core.Effects) {
 func (w *Worker) reportFinished(out *core.Effects) {
 	w.woken = false
 	w.reportReady(!w.healthy, out)
-	if !w.healthy {
+	if !w.healthy && !w.cfg.Protections.KeepBlocks {
 		w.reportUnresolved(out)
 	}
 }
