@@ -17,8 +17,8 @@ import (
 // killed verify their bytes all the way through, by whatever way they transfer.
 func TestKilledWorkersLeaveNothing(t *testing.T) {
 	survivors := of(6, 10)
-	workers := of(20, 200)
-	length := of(3*time.Second, 60*time.Second)
+	workers := of(16, 200)
+	length := of(2*time.Second, 60*time.Second)
 	s := serve(t, "--time-scale", "20", "--worker-registration-grace-seconds", "120", "--l1-bytes", "512MiB", "--pool-bytes", "128MiB")
 	start := func(n int) *process {
 		args := []string{"--time-scale", "20", "--blocks", "128", "--every", "6s"}

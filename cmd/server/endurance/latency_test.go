@@ -31,7 +31,7 @@ func TestPingsBesideLongPrompts(t *testing.T) {
 		blockBytes = 1 << 10
 		pinger     = core.InstanceID(1000)
 	)
-	length := of(3*time.Second, 30*time.Second)
+	length := of(2*time.Second, 30*time.Second)
 	run := func(design string) {
 		idle := serve(t, "--bind", "tcp://127.0.0.1:0", "--pool-bytes", "1MiB", "--design", design)
 		busy := serve(t, "--bind", "tcp://127.0.0.1:0", "--pool-bytes", "1MiB", "--design", design, "--l1-bytes", "256MiB")

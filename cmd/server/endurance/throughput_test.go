@@ -88,7 +88,7 @@ func TestAThousandQuietWorkers(t *testing.T) {
 		t.Skip("the race detector is no measure of speed")
 	}
 	const workers, interval = 1000, 10 * time.Second
-	length := of(4*time.Second, 30*time.Second)
+	length := of(2*time.Second, 30*time.Second)
 	s := serve(t, "--bind", "tcp://127.0.0.1:0", "--pool-bytes", "1MiB")
 	ctx, err := newManySockets(workers + 16)
 	if err != nil {
