@@ -148,7 +148,8 @@ type Paired struct {
 	Broke    []Broken // invariants, in the order of DESIGN
 	// Worse is what no pairing may do: crash; hang (TERMINAL) or corrupt
 	// (INTEGRITY, NO-UAF) where the document alone does not; corrupt at all
-	// under a hardened server.
+	// under a hardened server, unless it is the worker that does it, by what a
+	// hardened worker mends alone (B21).
 	Worse *Violation
 	// Beside is what else it broke that the document alone keeps here.
 	Beside *Violation
@@ -192,7 +193,7 @@ func Pair(ctx context.Context, list []*scenarios.Scenario, o MatrixOptions) [][]
 					out[i][at] = players[i].paired(ctx, list[at], o)
 				}
 				for i, pair := range Pairings {
-					out[i][at].judge(pair, &out[0][at])
+					out[i][at].judge(pair, &out[0][at], &out[1][at])
 				}
 				if mu.Lock(); o.Progress != nil {
 					done++
@@ -244,14 +245,21 @@ func (p *Player) paired(ctx context.Context, s *scenarios.Scenario, o MatrixOpti
 	return out
 }
 
-// judge says what a pairing did that it may not do.
-func (p *Paired) judge(pair Pairing, document *Paired) {
+// broke reports whether an invariant broke.
+func (p *Paired) broke(invariant string) bool {
+	return slices.ContainsFunc(p.Broke, func(b Broken) bool { return b.Invariant == invariant })
+}
+
+// judge says what a pairing did that it may not do. mended is the pairing of
+// a document server with hardened workers.
+func (p *Paired) judge(pair Pairing, document, mended *Paired) {
 	for i := range p.first {
 		v := &p.first[i]
-		known := slices.ContainsFunc(document.Broke, func(b Broken) bool { return b.Invariant == v.Invariant })
+		known := document.broke(v.Invariant)
+		workers := known && pair.Worker == "document" && !mended.broke(v.Invariant)
 		corrupt := v.Invariant == "INTEGRITY" || v.Invariant == "NO-UAF"
 		switch {
-		case corrupt && (!known || pair.Server == "hardened"), v.Invariant == "TERMINAL" && !known:
+		case corrupt && (!known || pair.Server == "hardened" && !workers), v.Invariant == "TERMINAL" && !known:
 			if p.Worse == nil {
 				p.Worse = v
 			}
