@@ -90,9 +90,13 @@ func TestWhatAPairingMayNotDo(t *testing.T) {
 		{hardened, "INTEGRITY", true, false}, {hardened, "TERMINAL", false, false}, {hardened, "CONVERGE", false, true},
 	} {
 		p := &Paired{first: []Violation{{Invariant: c.broke}}}
-		p.judge(c.pair, document)
+		p.judge(c.pair, document, document) // hardened workers mend nothing here
 		if (p.Worse != nil) != c.worse || (p.Beside != nil) != c.beside {
 			t.Errorf("%s breaking %s: worse %v, beside %v", c.pair, c.broke, p.Worse != nil, p.Beside != nil)
 		}
+	}
+	p := &Paired{first: []Violation{{Invariant: "INTEGRITY"}}}
+	if p.judge(hardened, document, &Paired{}); p.Worse != nil {
+		t.Error("the hardened server is blamed for what hardened workers mend alone")
 	}
 }
