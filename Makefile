@@ -15,7 +15,7 @@ export GOFLAGS ?= -buildvcs=false
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## the whole scenario suite in the simulator (ARGS="A1 --seeds 50" for less; needs Go alone)
+run: ## the whole scenario suite in the simulator (ARGS="A1 --seeds 50" for less, "--design document" for its holes; needs Go alone)
 	@CGO_ENABLED=0 $(GO) build -o bin/simrun ./cmd/simrun
 	@bin/simrun run $(ARGS)
 
@@ -48,11 +48,12 @@ breaks: ## break the core by hand, one defect at a time; each must turn the suit
 readme: ## record the failing story of the README again
 	@scripts/readme-story
 
-nightly: ## full counts: 200 seeds, long properties, 5 minutes of each fuzz target, every break
+nightly: ## full counts: 200 seeds of each design, long properties, 5 minutes of each fuzz target, every break
 	@scripts/deps
 	$(MAKE) lint
 	RAPID_CHECKS=5000 $(GO) test -count=1 -timeout 60m ./...
 	VIGIL_FULL=1 $(GO) test -count=1 -timeout 20m -v ./cmd/server/endurance
+	CGO_ENABLED=0 $(GO) run ./cmd/simrun run --seeds $(SEEDS)
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun run --design document --seeds $(SEEDS)
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun protections --seeds 500
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun protections --pairings --seeds 50

@@ -37,6 +37,8 @@ func TestTableReadsAtEveryWidth(t *testing.T) {
 		{"table-80-colour.txt", mixed(), 80, true},
 		{"table-pipe.txt", mixed(), 0, false},
 		{"table-calm-80.txt", calm(), 80, false},
+		{"table-repaired-80.txt", repaired(), 80, false},
+		{"table-repaired-200.txt", repaired(), 200, false},
 	} {
 		got := render(t, func(w io.Writer) error { return Table(w, c.suite, c.width, c.colour) })
 		golden(t, c.name, got)

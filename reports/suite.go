@@ -116,6 +116,9 @@ type Scenario struct {
 	Story  string   `json:"-"` // one line on what happens in it
 	File   string   `json:"-"` // where it was read; empty where it is built in
 	Breaks []string `json:"-"` // the invariants of Expected, for narrow places
+	// Holes are the invariants that the file declares for the design document,
+	// where the suite ran under another design: what this one closes.
+	Holes  []string `json:"-"`
 	Replay string   `json:"-"` // the command that replays its first run
 	Cut    bool     `json:"-"` // not all of its seeds ran: interrupted, or a failure elsewhere stopped the suite
 }
@@ -234,6 +237,37 @@ func (s *Scenario) shortBreak() string {
 	}
 	if n := len(s.Breaks); len(text) > breakWidth && n > 2 {
 		text = fmt.Sprintf("%s, %s and %d more", s.Breaks[0], s.Breaks[1], n-2)
+	}
+	return text
+}
+
+// showsHoles reports whether the column of breaks says what the document's
+// design breaks: where the suite ran under another one and no scenario is
+// expected to break anything there. Otherwise it says what this run expects.
+func (s *Suite) showsHoles() bool {
+	holes := false
+	for i := range s.Scenarios {
+		if s.Scenarios[i].declaresBreak() {
+			return false
+		}
+		holes = holes || len(s.Scenarios[i].Holes) > 0
+	}
+	return holes
+}
+
+// breaksHead is the head of the column of breaks.
+func (s *Suite) breaksHead() string {
+	if s.showsHoles() {
+		return "DOCUMENT BREAKS"
+	}
+	return "EXPECTED BREAK"
+}
+
+// shortHoles are what the design document breaks, for a table.
+func (s *Scenario) shortHoles() string {
+	text := strings.Join(s.Holes, ", ")
+	if n := len(s.Holes); len(text) > breakWidth && n > 2 {
+		text = fmt.Sprintf("%s, %s and %d more", s.Holes[0], s.Holes[1], n-2)
 	}
 	return text
 }

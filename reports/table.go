@@ -61,7 +61,7 @@ const storyColumn = 8
 
 func fullGrid(s *Suite, width int, on ink) *grid {
 	g := &grid{
-		head:  []string{"ID", "SCENARIO", "VERDICT", "EXPECTED BREAK", "RUNS", "EVENTS", "SIM TIME", "SPEED"},
+		head:  []string{"ID", "SCENARIO", "VERDICT", s.breaksHead(), "RUNS", "EVENTS", "SIM TIME", "SPEED"},
 		right: []bool{4: true, 5: true, 6: true, 7: true},
 		give:  []int{3, 1},
 		floor: []int{14, nameFloor},
@@ -77,9 +77,14 @@ func fullGrid(s *Suite, width int, on ink) *grid {
 		g.give = append([]int{storyColumn}, g.give...)
 		g.floor = append([]int{storyFloor}, g.floor...)
 	}
+	holes := s.showsHoles()
 	for i := range s.Scenarios {
 		sc := &s.Scenarios[i]
-		row := []string{sc.ID, sc.Name, sc.word(), sc.shortBreak(),
+		breaks := sc.shortBreak()
+		if holes {
+			breaks = sc.shortHoles()
+		}
+		row := []string{sc.ID, sc.Name, sc.word(), breaks,
 			grouped(uint64(sc.Runs)), amount(float64(sc.Events)), span(sc.SimSeconds), speed(sc.SimSeconds, sc.WallSeconds)}
 		if story {
 			row = append(row, sc.Story)
@@ -94,12 +99,13 @@ func fullGrid(s *Suite, width int, on ink) *grid {
 // name beside it unless the id has a variant, which says more.
 func narrowGrid(s *Suite, on ink) *grid {
 	g := &grid{
-		head:  []string{"SCENARIO", "VERDICT", "EXPECTED BREAK", "RUNS", "EVENTS", "SIM TIME", "SPEED"},
+		head:  []string{"SCENARIO", "VERDICT", s.breaksHead(), "RUNS", "EVENTS", "SIM TIME", "SPEED"},
 		right: []bool{3: true, 4: true, 5: true, 6: true},
 		give:  []int{0, 2},
 		floor: []int{2 * nameFloor, 14},
 		tight: true,
 	}
+	holes := s.showsHoles()
 	for i := range s.Scenarios {
 		sc := &s.Scenarios[i]
 		name := sc.title()
@@ -109,6 +115,9 @@ func narrowGrid(s *Suite, on ink) *grid {
 		expected := sc.expectedBreak()
 		if expected != "" && len(sc.Breaks) > 0 {
 			expected = strings.Join(sc.Breaks, ", ")
+		}
+		if holes {
+			expected = strings.Join(sc.Holes, ", ")
 		}
 		g.rows = append(g.rows, []string{name, sc.word(), expected,
 			grouped(uint64(sc.Runs)), amount(float64(sc.Events)), span(sc.SimSeconds), speed(sc.SimSeconds, sc.WallSeconds)})
@@ -132,7 +141,7 @@ func styleOf(v Verdict, on ink, verdict, dimOne, dimTwo int) func(int, string) s
 
 // suiteTotals writes the lines below the table.
 func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
-	passed, declared, failed, skipped, unreached := 0, 0, 0, 0, 0
+	passed, declared, closed, failed, skipped, unreached := 0, 0, 0, 0, 0, 0
 	for i := range s.Scenarios {
 		sc := &s.Scenarios[i]
 		if sc.Skipped != "" {
@@ -150,6 +159,8 @@ func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
 			passed++
 			if sc.declaresBreak() {
 				declared++
+			} else if len(sc.Holes) > 0 {
+				closed++
 			}
 		}
 	}
@@ -181,6 +192,12 @@ func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
 	remarks(w, s, width, on)
 	if declared > 0 {
 		note := fmt.Sprintf("Expected breaks among the passes: %d. There, design %s is known to break that invariant; the run checks that it does, and that nothing else breaks.", declared, s.Design)
+		for _, l := range wrap(note, width) {
+			fmt.Fprintln(w, on.paint(dim, l))
+		}
+	}
+	if closed > 0 && s.showsHoles() {
+		note := fmt.Sprintf("DOCUMENT BREAKS names the invariants that the design document breaks in that story. Here they held, in %s; --design document shows them break.", plural(closed, "scenario"))
 		for _, l := range wrap(note, width) {
 			fmt.Fprintln(w, on.paint(dim, l))
 		}

@@ -165,7 +165,7 @@ func (d *designChoice) settings() []*setting {
 		}
 	}
 	return []*setting{
-		{name: "design", initial: "hardened", usage: "hardened (every repair), or document (the design document, holes and all: the default of simrun)", take: takeOneOf(&d.preset, "hardened", "document")},
+		{name: "design", initial: "hardened", usage: "hardened (every repair), or document (the design document, holes and all)", take: takeOneOf(&d.preset, "hardened", "document")},
 		{name: "protect", usage: "switch these repairs on, separated by commas (simrun list protections names them)", take: names(&d.protect)},
 		{name: "unprotect", usage: "switch these repairs off", take: names(&d.unprotect)},
 	}

@@ -72,7 +72,7 @@ func bench(ctx context.Context, lasts time.Duration, jobs int) (*reports.Bench, 
 	day, short := asBuiltin(nil, worlds[:1])[0], asBuiltin(nil, worlds[1:])[0]
 	dayLasts, shortLasts := day.Plan.Until.Seconds(), short.Plan.Until.Seconds()
 
-	design := choice{preset: "document", protections: core.Document()}
+	design := choice{preset: "hardened", protections: core.Hardened()}
 	p := newPlayer(design)
 	p.events(short, 0) // buffers grow once
 

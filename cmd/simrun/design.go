@@ -17,8 +17,8 @@ type designFlags struct {
 }
 
 func (f *designFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.design, "design", "document",
-		"what the core does: `PRESET` is document (the design document, holes and all) or hardened (every repair there is, the default of server run)")
+	cmd.Flags().StringVar(&f.design, "design", "hardened",
+		"what the core does: `PRESET` is hardened (every repair there is, the default of server run too) or document (the design document, holes and all)")
 	cmd.Flags().StringSliceVar(&f.protect, "protect", nil, "switch the repairs `NAME[,NAME]` on (see simrun list protections)")
 	cmd.Flags().StringSliceVar(&f.unprotect, "unprotect", nil, "switch the repairs `NAME[,NAME]` off")
 }

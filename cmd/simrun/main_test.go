@@ -88,6 +88,7 @@ var steady = []struct {
 	{regexp.MustCompile(`─{10,}`), "──────────"},
 	{regexp.MustCompile(`checks in [0-9.]+s`), "checks in TIME"},
 	{regexp.MustCompile(`(seeds? each|scenarios?), in [0-9.]+(us|ms|s|min)`), "$1, in TIME"},
+	{regexp.MustCompile(`request [0-9]+ loaded, and block [0-9]+`), "request N loaded, and block N"},
 	{regexp.MustCompile(`\(default [0-9]+\)`), "(default N)"},
 }
 
@@ -225,7 +226,7 @@ func TestInterruptedRunWritesWhatItHas(t *testing.T) {
 func TestOutputFolder(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
-		if _, stderr, code := call(t, "run", "testdata/stories/idle.yaml", "--seeds", "2", "-q", "-o", dir); code != exitSafety {
+		if _, stderr, code := call(t, "run", "--design", "document", "testdata/stories/idle.yaml", "--seeds", "2", "-q", "-o", dir); code != exitSafety {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}
 	}
@@ -246,7 +247,7 @@ func TestOutputFolder(t *testing.T) {
 // The command that a failure ends with replays it: the same verdict, the same
 // hash, twice the same words.
 func TestTokenOfAFailureReplaysIt(t *testing.T) {
-	stdout, _, code := call(t, "run", "testdata/stories/idle.yaml", "--seeds", "3")
+	stdout, _, code := call(t, "run", "--design", "document", "testdata/stories/idle.yaml", "--seeds", "3")
 	if code != exitSafety {
 		t.Fatalf("exit %d:\n%s", code, stdout)
 	}
@@ -285,7 +286,7 @@ func TestTokenOfAFailureReplaysIt(t *testing.T) {
 func TestGitHubActions(t *testing.T) {
 	summary := filepath.Join(t.TempDir(), "summary.md")
 	os.WriteFile(summary, []byte("before\n"), 0o644)
-	cmd := simrun(t, "run", "testdata/stories", "--seeds", "2", "--json", "-")
+	cmd := simrun(t, "run", "--design", "document", "testdata/stories", "--seeds", "2", "--json", "-")
 	cmd.Env = append(cmd.Env, "GITHUB_ACTIONS=true", "GITHUB_STEP_SUMMARY="+summary, "CI=true")
 	stdout, stderr, code := finish(t, cmd)
 	if code != exitSafety {
@@ -306,7 +307,7 @@ func TestGitHubActions(t *testing.T) {
 // no failure of its own.
 func TestFailFast(t *testing.T) {
 	junit := filepath.Join(t.TempDir(), "junit.xml")
-	stdout, _, code := call(t, "run", "testdata/stories/idle.yaml", "A1", "A6", "--seeds", "500", "-j", "1", "--fail-fast", "--junit", junit)
+	stdout, _, code := call(t, "run", "--design", "document", "testdata/stories/idle.yaml", "A1", "A6", "--seeds", "500", "-j", "1", "--fail-fast", "--junit", junit)
 	if code != exitSafety || !strings.Contains(stdout, "Stopped at the first failure") || !strings.Contains(stdout, "1 failed") {
 		t.Errorf("exit %d:\n%s", code, stdout)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +98,7 @@ func rowOf(s selected, o *run.Outcome, tokens *player, first uint64, example boo
 	for _, b := range o.Breaks {
 		row.Breaks = append(row.Breaks, b.Invariant)
 	}
+	row.Holes = holesOf(s.Scenario, tokens.design.preset)
 	if added := tokens.design.added(); len(added) > 0 && o.Runs > 0 && o.NotRun == 0 {
 		// A repair at work is no mystery, and not what a bare "missed" says.
 		verb := "closes"
@@ -136,6 +138,18 @@ func rowOf(s selected, o *run.Outcome, tokens *player, first uint64, example boo
 		row.Violations = append(row.Violations, of)
 	}
 	return row
+}
+
+// holesOf are the invariants that a file declares for the design document, seen
+// from a run under another design.
+func holesOf(s *scenarios.Scenario, design string) []string {
+	var holes []string
+	for i := range s.Breaks {
+		if b := &s.Breaks[i]; design != "document" && b.Design == "document" && !slices.Contains(holes, b.Invariant) {
+			holes = append(holes, b.Invariant)
+		}
+	}
+	return holes
 }
 
 func violationOf(v *run.Violation) reports.Violation {

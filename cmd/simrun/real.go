@@ -52,6 +52,7 @@ func (r *request) playReal(ctx context.Context, f *runFlags, progress *reports.P
 				row.Breaks = append(row.Breaks, b.Invariant)
 			}
 		}
+		row.Holes = holesOf(s.Scenario, r.design.preset)
 		for k := i; k < len(outcomes); k += len(r.list) {
 			addReal(row, &outcomes[k], f)
 		}

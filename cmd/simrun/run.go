@@ -55,14 +55,16 @@ it is the first of 12, 13, 10, 11, 15, 14. A file of a folder that cannot be
 read is reported, the rest is run, and a pass becomes 1. go run and make do not
 hand exit codes on: go build -o bin/simrun ./cmd/simrun gives a program.
 
-The design is document here, holes and all, and hardened in server run: simrun
-shows what the protections are needed for.`,
+The design is hardened, as in server run: every protection is on. With --design
+document it is the design document's, holes and all; what the files declare
+that breaks under a design is what has to break there.`,
 		Example: `  simrun run                                   the suite
   simrun run A1 A6 --seeds 1000                two scenarios, more seeds
   simrun run A3 --seed 17 -v                   one seed
   simrun run stories/ --for 60s                a folder of files, for a minute
   simrun run --seeds commit --junit out.xml    in CI: new seeds for each commit
   simrun run --json - | jq .totals             for a program
+  simrun run A3 --design document -v           the document's hole, and how to replay it
   simrun run A1 A6 --real bin/server           with real processes`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
