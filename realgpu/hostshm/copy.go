@@ -66,7 +66,7 @@ func (m *Memory) Copy(o *core.CopyOrder) {
 func (m *Memory) copy(j *job, trouble Rule) core.Input {
 	in := core.Input{Kind: core.InputCopied, Op: j.op, Failure: j.fail}
 	if j.mp != nil {
-		fail, stuck := m.suffer(trouble)
+		fail, stuck := trouble.Suffer(m.stop)
 		if fail == core.NoFailure && !stuck {
 			whole := guarded(j.mp.contains, func() { fail = j.move() })
 			if !whole {
@@ -115,14 +115,14 @@ func (j *job) move() core.Failure {
 			return core.FailBadBlocks
 		}
 		g := &mp.groups[c.Group]
-		if !g.holds(j.blocks[c.First : c.First+c.Count]) {
+		if !g.Holds(j.blocks[c.First : c.First+c.Count]) {
 			return core.FailBadBlocks
 		}
 		if int(c.Group) == checked {
 			continue // the same segments as the chunk before
 		}
 		checked = int(c.Group)
-		for _, s := range g.segments {
+		for _, s := range g.Places {
 			if !mp.segments[s].whole() {
 				return core.FailCopy
 			}
@@ -138,7 +138,7 @@ func (j *job) move() core.Failure {
 		if i == 0 || c.Slot != j.chunks[i-1].Slot {
 			at = 0 // a slot's groups follow each other
 		}
-		next, fail := mp.groups[c.Group].move(mp.segments, j.slots[i], at, j.blocks[c.First:c.First+c.Count], int(c.Skip), j.way)
+		next, fail := move(&mp.groups[c.Group], mp.segments, j.slots[i], at, j.blocks[c.First:c.First+c.Count], int(c.Skip), j.way)
 		if fail != core.NoFailure {
 			return fail
 		}

@@ -18,11 +18,5 @@
 // and again before each copy, and a segment that shrinks in mid-copy ends that
 // copy with an error, not this process with SIGBUS (fault.go).
 //
-// Layout. Block b of a tensor lies at Offset + b*BlockBytes. A tensor of shape
-// [2, Blocks, ...] holds keys and values in two halves: block b is the
-// BlockBytes/2 bytes at Offset + b*BlockBytes/2 and as many again at the same
-// place of the second half, which begins at Offset + Blocks*BlockBytes/2. In a
-// slot of the store a chunk is: for each engine group in order, for each of
-// its tensors in registration order, for each block of the chunk, the block's
-// bytes (keys, then values).
+// Where the bytes of a block lie is realgpu's to say.
 package hostshm

@@ -124,7 +124,7 @@ func TestTroubleStrikesWhomItIsFor(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	for hooks.struckBy(hang) == 0 {
+	for hooks.Struck(hang) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	fail := hooks.Add(Rule{Operation: Copy, Fail: core.FailCopy, Count: 1})
@@ -137,17 +137,6 @@ func TestTroubleStrikesWhomItIsFor(t *testing.T) {
 	if struck := hooks.Remove(fail); struck != 1 {
 		t.Errorf("struck %d", struck)
 	}
-}
-
-func (h *Hooks) struckBy(number int) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := range h.rules {
-		if h.rules[i].number == number {
-			return h.rules[i].struck
-		}
-	}
-	return 0
 }
 
 // Rules cannot pile up.
@@ -414,7 +403,10 @@ func BenchmarkCopy(b *testing.B) {
 			for k := range 32 {
 				from := seg.Bytes()[int(ids[i%32*32+k])*block:][:block]
 				to := slots[i%32][k*block : (k+1)*block]
-				exchange(from, to, core.Direction(i&1))
+				if i&1 == 1 {
+					from, to = to, from
+				}
+				copy(to, from)
 			}
 		}
 	})

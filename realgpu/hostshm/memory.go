@@ -11,20 +11,32 @@ import (
 	"time"
 
 	"vigil/core"
+	"vigil/realgpu"
 )
 
 // Why this file: the table of what the server has mapped, and the three
 // operations of core.Memory on it. The table is behind one lock that no
 // operation holds while it works.
 
-// Slots gives the bytes of the L1 store's slots.
-type Slots interface {
-	// Slot returns the bytes of a slot, as long as one chunk of the instance
-	// that copies to or from it; nil where there is none. It is called inside
-	// Memory.Copy, on the caller's goroutine; the bytes must stay where they
-	// are until that copy's input came.
-	Slot(core.Slot) []byte
-}
+// What every backend shares, under the names that belong here.
+type (
+	Slots     = realgpu.Slots
+	Hooks     = realgpu.Hooks
+	Rule      = realgpu.Rule
+	Operation = realgpu.Operation
+	Stats     = realgpu.Stats
+	Held      = realgpu.Held
+)
+
+// The operations.
+const (
+	Open  = realgpu.Open
+	Close = realgpu.Close
+	Copy  = realgpu.Copy
+)
+
+// MaxRules bounds the rules that stand at once.
+const MaxRules = realgpu.MaxRules
 
 // Options is what a Memory is told at its start.
 type Options struct {
@@ -81,7 +93,7 @@ type mapping struct {
 	since       time.Time // in this state
 	bytes       uint64    // charged
 	segments    []segment
-	groups      []group
+	groups      []realgpu.Group
 	copies      sync.WaitGroup // added to under the lock while open
 }
 
@@ -116,7 +128,7 @@ func New(o Options) (*Memory, error) {
 	return m, nil
 }
 
-var _ core.Memory = (*Memory)(nil)
+var _ realgpu.Backend = (*Memory)(nil)
 
 // begin gives an operation its goroutine: its lane, that nothing else is in.
 // A copy lets its mapping go only after its input, so that the input of a
@@ -150,27 +162,7 @@ func (m *Memory) begin(what Operation, copies *sync.WaitGroup, run func() core.I
 
 // trouble is what the hooks do to an operation, decided as it begins.
 func (m *Memory) trouble(what Operation, owner core.InstanceID) Rule {
-	if m.hooks == nil {
-		return Rule{}
-	}
-	return m.hooks.strike(what, owner)
-}
-
-// suffer carries trouble out. Stuck: the operation has no end.
-func (m *Memory) suffer(r Rule) (fail core.Failure, stuck bool) {
-	if r.Hang {
-		<-m.stop
-		return core.NoFailure, true
-	}
-	if r.Delay > 0 {
-		wait := time.NewTimer(r.Delay)
-		defer wait.Stop()
-		select {
-		case <-wait.C:
-		case <-m.stop:
-		}
-	}
-	return r.Fail, false
+	return m.hooks.Strike(what, owner)
 }
 
 // Open begins to open what an instance exported. The input's Bytes are what
@@ -205,7 +197,7 @@ func (m *Memory) Open(o *core.OpenOrder) {
 			m.log.Error("hostshm: open of a mapping that is open", "mapping", order.Mapping, "instance", order.Owner)
 			return in
 		}
-		fail, stuck := m.suffer(trouble)
+		fail, stuck := trouble.Suffer(m.stop)
 		if stuck {
 			return core.Input{}
 		}
@@ -245,7 +237,7 @@ func (m *Memory) open(mp *mapping, o *core.OpenOrder) (fail core.Failure, err er
 	index := make(map[string]int, 1)
 	var names []string
 	var required []uint64
-	tensors := make([]tensor, len(o.Exports))
+	tensors := make([]realgpu.Tensor, len(o.Exports))
 	for i := range o.Exports {
 		e := &o.Exports[i]
 		if e.Kind != core.HostSHM {
@@ -262,11 +254,11 @@ func (m *Memory) open(mp *mapping, o *core.OpenOrder) (fail core.Failure, err er
 			names, required = append(names, string(e.Handle)), append(required, 0)
 		}
 		required[at] = max(required[at], end)
-		if tensors[i], err = tensorOf(e, at); err != nil {
+		if tensors[i], err = realgpu.TensorOf(e, at); err != nil {
 			return core.FailOpen, fmt.Errorf("tensor %d: %w", i, err)
 		}
 	}
-	if mp.groups, err = groupsOf(tensors, o.Groups); err != nil {
+	if mp.groups, err = realgpu.GroupsOf(tensors, o.Groups); err != nil {
 		return core.FailOpen, err
 	}
 	for i, name := range names {
@@ -286,7 +278,7 @@ func (m *Memory) attach(mp *mapping) (core.Failure, error) {
 		bytes += mp.segments[i].length()
 	}
 	m.mu.Lock()
-	if m.hooks != nil && !m.hooks.roomFor(m.charged, bytes) {
+	if !m.hooks.RoomFor(m.charged, bytes) {
 		m.mu.Unlock()
 		return core.FailOutOfMemory, fmt.Errorf("no room for %d bytes beside %d", bytes, m.charged)
 	}
@@ -354,7 +346,7 @@ func (m *Memory) Close(o *core.CloseOrder) {
 			return in
 		}
 		mp.copies.Wait()
-		fail, stuck := m.suffer(trouble)
+		fail, stuck := trouble.Suffer(m.stop)
 		if stuck {
 			return core.Input{}
 		}

@@ -6,26 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"vigil/core"
 )
 
 // Why this file: what an operator may ask, and the orderly end.
-
-// Stats is a reading of the counters.
-type Stats struct {
-	Mappings int    // in the table: opening, open or closing
-	Charged  uint64 // bytes mapped, in whole pages
-
-	Opening, Closing, Copying int64 // operations under way
-
-	Opened, Closed, Copied uint64 // operations that ended well
-	CopiedBytes            uint64
-	Failed                 uint64 // operations that ended with a failure
-	Faults                 uint64 // copies that met a page which was gone
-	Overlaps               uint64 // copies refused because their mapping's release had begun
-	Reopened               uint64 // segments opened while open in another mapping
-}
 
 // Stats reads the counters.
 func (m *Memory) Stats() Stats {
@@ -39,23 +22,13 @@ func (m *Memory) Stats() Stats {
 	return s
 }
 
-// Held is one mapping, for a status page.
-type Held struct {
-	Mapping     core.Mapping
-	Owner       core.InstanceID
-	Incarnation core.Incarnation
-	Bytes       uint64
-	State       string        // opening, open or closing
-	For         time.Duration // in that state
-}
-
 // Held lists the mappings by number.
 func (m *Memory) Held() []Held {
 	now := time.Now()
 	m.mu.Lock()
 	list := make([]Held, 0, len(m.mappings))
 	for number, mp := range m.mappings {
-		list = append(list, Held{number, mp.owner, mp.incarnation, mp.bytes, stateNames[mp.state], now.Sub(mp.since)})
+		list = append(list, Held{Mapping: number, Owner: mp.owner, Incarnation: mp.incarnation, Bytes: mp.bytes, State: stateNames[mp.state], For: now.Sub(mp.since)})
 	}
 	m.mu.Unlock()
 	slices.SortFunc(list, func(a, b Held) int { return cmp.Compare(a.Mapping, b.Mapping) })

@@ -1,4 +1,4 @@
-package hostshm
+package realgpu
 
 import (
 	"sync"
@@ -9,8 +9,8 @@ import (
 
 // Why this file: scenarios B2, B6 and B13 need a close that hangs, a copy that
 // is slow and a device that is small, in real processes. The hooks exist only
-// where Options.Hooks is set, which a program does on a test's flag and says
-// loudly; everywhere else the pointer is nil and costs one comparison.
+// where a backend's Options have them, which a program does on a test's flag and
+// says loudly; everywhere else the pointer is nil and costs one comparison.
 
 // Operation is what a rule strikes.
 type Operation uint8
@@ -96,15 +96,23 @@ func (h *Hooks) SetRoom(bytes uint64) {
 	h.mu.Unlock()
 }
 
-func (h *Hooks) roomFor(charged, more uint64) bool {
+// RoomFor reports whether so many more bytes may be mapped. A nil Hooks has
+// room for everything.
+func (h *Hooks) RoomFor(charged, more uint64) bool {
+	if h == nil {
+		return true
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.room == 0 || charged+more <= h.room
 }
 
-// strike says what the standing rules do to one operation, all of them
-// together as in the simulator.
-func (h *Hooks) strike(what Operation, owner core.InstanceID) (r Rule) {
+// Strike says what the standing rules do to one operation, all of them
+// together as in the simulator, and counts it. A nil Hooks does nothing.
+func (h *Hooks) Strike(what Operation, owner core.InstanceID) (r Rule) {
+	if h == nil {
+		return r
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range h.rules {
@@ -120,4 +128,33 @@ func (h *Hooks) strike(what Operation, owner core.InstanceID) (r Rule) {
 		}
 	}
 	return r
+}
+
+// Suffer carries trouble out. Stuck: the operation has no end but that of stop.
+func (r *Rule) Suffer(stop <-chan struct{}) (fail core.Failure, stuck bool) {
+	if r.Hang {
+		<-stop
+		return core.NoFailure, true
+	}
+	if r.Delay > 0 {
+		wait := time.NewTimer(r.Delay)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-stop:
+		}
+	}
+	return r.Fail, false
+}
+
+// Struck is how many operations a rule has struck so far.
+func (h *Hooks) Struck(number int) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.rules {
+		if h.rules[i].number == number {
+			return h.rules[i].struck
+		}
+	}
+	return 0
 }
