@@ -190,7 +190,7 @@ var table = [Kinds]Description{
 		Kind: HostSuspend, Name: "host-suspend", Target: OnHost,
 		Params:    []Param{{Name: "for", Field: FieldFor, Required: true, Unit: unitSpan, Meaning: "how long the host sleeps"}},
 		Brief:     "the server's host and all on it sleep; their monotonic clocks stand still",
-		Simulator: "processes, clocks and the host's network stop together; on waking no process sees that time passed",
+		Simulator: "processes, clocks and the host's network stop together; on waking no process sees that time passed; with `worker`, one worker's own host",
 		Real:      "cannot be done to real processes; the run says so",
 	},
 	OldClient: {

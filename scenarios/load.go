@@ -498,6 +498,9 @@ func (d *decoder) calm(n *node, s *Scenario) {
 		return
 	}
 	p := s.Plan
+	if n != nil && n.kind == scalarNode && n.text == "never" {
+		return // liveness is owed at no time: a fault may act to the end
+	}
 	if n != nil {
 		if p.FaultsOver = d.positive(n, "calm"); !d.bad() && p.FaultsOver > p.Until {
 			d.fail(n, "calm (%s) is after until (%s)", Seconds(p.FaultsOver), Seconds(p.Until))

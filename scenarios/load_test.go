@@ -316,3 +316,30 @@ func TestEveryRecordHasAMeaning(t *testing.T) {
 		}
 	}
 }
+
+// What only the random worlds could say has words in a file too.
+func TestCalmCanBeNeverAndOneHostCanSleep(t *testing.T) {
+	list, err := Parse("x.yaml", []byte(`
+id: X
+name: x
+title: one host sleeps
+workers: {w1: {}, w2: {}}
+steps:
+  - at: 10s
+    host-suspend: {worker: w2, for: 5s}
+  - at: 20s
+    host-suspend: 5s
+until: 60s
+calm: never
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := list[0].Plan
+	if got := [2]int{plan.Steps[0].Do.Fault.Worker, plan.Steps[1].Do.Fault.Worker}; got != [2]int{1, faults.Everyone} {
+		t.Errorf("the hosts that sleep: %v", got)
+	}
+	if plan.FaultsOver != 0 {
+		t.Errorf("liveness is owed from %v on", plan.FaultsOver)
+	}
+}

@@ -23,6 +23,16 @@ var timeKeys = []string{"at", "when", "after", "label", "maybe"}
 // Verbs lists every verb that a step can have.
 func Verbs() []string { return append(append([]string(nil), actionVerbs...), faults.Names()...) }
 
+// VerbOf is the word of a file for what a step does.
+func VerbOf(do *sim.Action) string {
+	for i, kind := range actionKinds {
+		if kind == do.Kind {
+			return actionVerbs[i]
+		}
+	}
+	return do.Fault.Kind.String()
+}
+
 func (d *decoder) steps(root *node, s *Scenario) {
 	items := d.list(root.get("steps"), "steps", MaxSteps)
 	items = append(items[:len(items):len(items)], d.list(root.get("more-steps"), "more-steps", MaxSteps)...)
@@ -190,7 +200,7 @@ func (d *decoder) fault(desc *faults.Description, value *node, f *faults.Fault) 
 	}
 	onWorker := desc.Target == faults.OnWorker
 	valid := desc.ParamNames()
-	if onWorker {
+	if desc.Target != faults.OnServer {
 		valid = append([]string{"worker"}, valid...)
 	}
 	switch {
@@ -210,6 +220,8 @@ func (d *decoder) fault(desc *faults.Description, value *node, f *faults.Fault) 
 		}
 		if onWorker {
 			f.Worker = d.worker(d.need(value, desc.Name, "worker"), "worker", true)
+		} else if v := value.get("worker"); v != nil { // the host of one worker, that the server is not on
+			f.Worker = d.worker(v, "worker", true)
 		}
 	}
 	for i := range desc.Params {

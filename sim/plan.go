@@ -99,3 +99,46 @@ type Step struct {
 	After int
 	Do    Action
 }
+
+// Settled is when the last fault of a story has ceased to act at the latest,
+// at least a second; 0 where nothing says when: an operation that hangs, hangs
+// for good, and what waits for a record may come at any time.
+func (p *Plan) Settled() time.Duration {
+	steps := p.Steps
+	over := time.Second
+	var full time.Duration // of all busy pools: one may wait for the other
+	latest := make([]time.Duration, len(steps))
+	for i := range steps {
+		step := &steps[i]
+		f := &step.Do.Fault
+		switch {
+		case step.When != nil:
+			latest[i] = -1
+		case step.After > i:
+			return 0 // follows a later step: no story that a file can tell
+		case step.After > 0 && latest[step.After-1] < 0:
+			latest[i] = -1
+		case step.After > 0:
+			latest[i] = latest[step.After-1] + step.At.High
+		default:
+			latest[i] = step.At.High
+		}
+		if step.Do.Kind != ActFault {
+			if latest[i] >= 0 {
+				over = max(over, latest[i])
+			}
+			continue
+		}
+		if latest[i] < 0 || f.Kind == faults.HangOpen || f.Kind == faults.HangCopy {
+			return 0
+		}
+		if f.Kind == faults.BusyPool {
+			full += f.For.High
+		}
+		if f.Kind == faults.ServerRestart && f.For.Zero() {
+			latest[i] += orSpan(p.ServerStart, bootTime).High
+		}
+		over = max(over, latest[i]+f.For.High+f.Amount.High*time.Duration(max(1, f.Count)))
+	}
+	return over + full
+}

@@ -72,14 +72,7 @@ const worldActor = 63
 
 // draw makes the stage of a run of its own, for a world from the tape.
 func (p *Player) draw(s *scenarios.Scenario, st *stage, tape *sim.Choices) {
-	plan := RandomPlan(menuNamed(s.Random), func(_ string, n int) int {
-		return int(tape.Below(sim.ForStory, worldActor, uint64(n)))
-	})
-	plan.Until = s.Plan.Until
-	plan.Workers = plan.Workers[:min(len(plan.Workers), len(s.Plan.Workers))]
-	for i := range plan.Workers {
-		plan.Workers[i].Name = s.Plan.Workers[i].Name
-	}
+	plan := DrawPlan(s, tape)
 	protect(plan, p.protections, p.workers)
 	st.plan, st.monitors = plan, monitor.New(SetupOf(plan))
 }
@@ -127,7 +120,7 @@ func RandomPlan(menu *Menu, draw func(what string, n int) int) *sim.Plan {
 		}
 		plan.Steps = append(plan.Steps, randomStep(menu, plan, leaving, draw))
 	}
-	plan.FaultsOver = settled(plan.Steps)
+	plan.FaultsOver = plan.Settled()
 	if plan.FaultsOver >= plan.Until {
 		plan.FaultsOver = 0
 	}
@@ -160,7 +153,7 @@ func randomStep(menu *Menu, plan *sim.Plan, leaving []bool, draw func(string, in
 	kind := draw("what", len(menu.Faults)+1)
 	if kind == len(menu.Faults) {
 		leaving[who] = true
-		step.Do = sim.Action{Kind: sim.ActShutdown, Worker: who}
+		step.Do = sim.Action{Kind: sim.ActShutdown, Worker: who, Prompt: -1, On: true} // as the loader has it
 		return step
 	}
 	f := faults.Fault{Kind: menu.Faults[kind], Worker: who}
@@ -191,29 +184,14 @@ func randomStep(menu *Menu, plan *sim.Plan, leaving []bool, draw func(string, in
 	case faults.SlowOpen, faults.SlowClose, faults.SlowCopy:
 		f.Amount, f.For = seconds("amount", 1, menu.Slowest), seconds("for", 1, menu.Longest)
 		f.Count = 1 + draw("count", 3)
+	case faults.StickEngine:
+		f.For = seconds("for", 1, menu.Longest)
+		draw("count", 3) // of no use here, and drawn all the same: the tapes of before keep their meaning
 	default:
 		f.For, f.Count = seconds("for", 1, menu.Longest), 1+draw("count", 3)
 	}
 	step.Do = sim.Action{Kind: sim.ActFault, Fault: f, Worker: f.Worker}
 	return step
-}
-
-// settled is when the last fault has ceased to act at the latest; 0 where one
-// never does: an operation that hangs, hangs for good.
-func settled(steps []sim.Step) time.Duration {
-	over := time.Second
-	var full time.Duration // of all busy pools: one may wait for the other
-	for i := range steps {
-		f := &steps[i].Do.Fault
-		if f.Kind == faults.BusyPool {
-			full += f.For.High
-		}
-		if f.Kind == faults.HangOpen || f.Kind == faults.HangCopy {
-			return 0
-		}
-		over = max(over, steps[i].At.High+f.For.High+f.Amount.High*time.Duration(max(1, f.Count)))
-	}
-	return over + full
 }
 
 // worldInWords is a drawn world for a person.
