@@ -85,6 +85,9 @@ const (
 // that was reaped without noticing (B1), so it cannot be reaped twice.
 func TestTheDocumentReapsPausedWorkersAsForecast(t *testing.T) {
 	const worlds, workers, perSecond = 2500, 16, 1e-7
+	if testing.Short() {
+		t.Skip("plays some thousand worlds")
+	}
 	reaps := simulated(t, core.Document(), worlds, workers, 1200*time.Second, func(random *rand.Rand) (steps []sim.Step) {
 		for w := range workers {
 			steps = append(steps, freeze(faults.Pause, w, 120+60*random.Float64(), min(longestStrike, random.ExpFloat64()*strikeMean)))
@@ -99,6 +102,9 @@ func TestTheDocumentReapsPausedWorkersAsForecast(t *testing.T) {
 // for an hour of frequent pauses.
 func TestTheHardenedCoreReapsPausedWorkersAsForecast(t *testing.T) {
 	const worlds, workers, hour, settled, perSecond = 600, 8, 3600.0, 200.0, 10.0 / 3600
+	if testing.Short() {
+		t.Skip("plays some hundred worlds")
+	}
 	reaps := simulated(t, core.Hardened(), worlds, workers, hour*time.Second, func(random *rand.Rand) (steps []sim.Step) {
 		for w := range workers {
 			for at := settled + random.ExpFloat64()/perSecond; at < hour; at += random.ExpFloat64() / perSecond {
@@ -115,6 +121,9 @@ func TestTheHardenedCoreReapsPausedWorkersAsForecast(t *testing.T) {
 
 func TestTheCoreReapsAfterStallsAsForecast(t *testing.T) {
 	const worlds, workers, perSecond = 4000, 8, 1e-7
+	if testing.Short() {
+		t.Skip("plays some thousand worlds")
+	}
 	strike := func(random *rand.Rand) []sim.Step {
 		return []sim.Step{freeze(faults.ServerFreeze, faults.Server, 120+60*random.Float64(), min(longestStrike, random.ExpFloat64()*strikeMean))}
 	}

@@ -81,7 +81,7 @@ func (c *Comparison) recommend(d *Deployment, s Sweep) {
 	case c.Within:
 		fmt.Fprintf(&b, "Of the settings with at most %s false reaps a worker-year it notices a death soonest.", Figure(s.Budget))
 		if i := c.shorter(best); i >= 0 {
-			fmt.Fprintf(&b, " The next shorter window, %s, would make it %s a worker-year", c.Forecasts[i].Window, Figure(c.Forecasts[i].FalseReaps))
+			fmt.Fprintf(&b, " The next shorter window, %gs, would make it %s a worker-year", c.Forecasts[i].Window.Seconds(), Figure(c.Forecasts[i].FalseReaps))
 			if word := c.Forecasts[i].Cause(); word != "" {
 				fmt.Fprintf(&b, ", mostly by %s", word)
 			}
