@@ -32,6 +32,24 @@ var purposeNames = [purposes]string{
 	"start", "story", "latency", "order", "gap", "loss", "reconnect", "memory", "traffic", "entropy",
 }
 
+// TapeVersion is raised when the same tape comes to mean another run though no
+// scenario and no core changed: when a decision is added, dropped, bounded
+// otherwise or asked of another stream.
+const TapeVersion = 1
+
+// PurposeNames lists the purposes' names in capsules.
+func PurposeNames() []string { return purposeNames[:] }
+
+// PurposeNamed returns the purpose of that name; false where there is none.
+func PurposeNamed(name string) (Purpose, bool) {
+	for p, n := range purposeNames {
+		if n == name {
+			return Purpose(p), true
+		}
+	}
+	return 0, false
+}
+
 // String is the purpose's name in a capsule.
 func (p Purpose) String() string { return purposeNames[p] }
 
