@@ -32,7 +32,8 @@ var mayImport = []struct {
 	{"core/worker", []string{"core", "core/wire"}},
 	{"core/loop", []string{"core/..."}},
 	{"core/zmq", []string{"core"}},
-	{"sim", []string{"core/...", "faults"}},
+	{"sim", []string{"core/...", "faults", "sim/fork"}},
+	{"sim/fork", nil}, // copies by layout, and knows no type of ours
 	{"sim/explore", []string{"core/...", "faults", "sim"}},
 	{"sim/shrink", []string{"core/...", "faults", "sim"}},
 	{"faults", []string{"core"}},

@@ -25,11 +25,16 @@ const (
 	ForMemory                   // how long a memory operation takes
 	ForTraffic                  // when an engine submits, what, how soon it polls
 	ForEntropy                  // what the operating system's entropy gives
+	ForGrain                    // how coarse time is (Ticks); no seed draws it
 	purposes
 )
 
+// seeded is how many purposes a seed has streams for. It never grows: it is
+// part of where each stream begins.
+const seeded = int(ForGrain)
+
 var purposeNames = [purposes]string{
-	"start", "story", "latency", "order", "gap", "loss", "reconnect", "memory", "traffic", "entropy",
+	"start", "story", "latency", "order", "gap", "loss", "reconnect", "memory", "traffic", "entropy", "grain",
 }
 
 // TapeVersion is raised when the same tape comes to mean another run though no
@@ -66,22 +71,34 @@ type Choices struct {
 	source  Source
 	tape    *Tape
 	streams []uint64 // counter of each actor's each purpose
+	grain   time.Duration
 }
 
 // NewChoices fills the tape at random from a seed.
 func NewChoices(seed uint64) *Choices { return &Choices{seed: seed} }
 
-// ChoicesFrom lets source decide.
-func ChoicesFrom(source Source) *Choices { return &Choices{source: source} }
+// ChoicesFrom lets source decide, in ticks where it is a tape of such a run.
+func ChoicesFrom(source Source) *Choices {
+	c := &Choices{source: source}
+	if g, ok := source.(Grained); ok {
+		c.grain = g.Grain()
+	}
+	return c
+}
 
 // Reseed makes c a fresh tape of another seed, keeping its buffers.
 func (c *Choices) Reseed(seed uint64) {
-	c.seed, c.source, c.tape = seed, nil, nil
+	c.seed, c.source, c.tape, c.grain = seed, nil, nil, 0
 	clear(c.streams)
 }
 
 // Record makes c write what it decides onto tape.
-func (c *Choices) Record(tape *Tape) { c.tape = tape }
+func (c *Choices) Record(tape *Tape) {
+	c.tape = tape
+	if c.grain > 0 && tape != nil {
+		tape.add(ForGrain, 0, uint64(c.grain))
+	}
+}
 
 // Below decides on a number in [0, n); n must not be 0.
 func (c *Choices) Below(purpose Purpose, actor int, n uint64) uint64 {
@@ -102,9 +119,9 @@ func (c *Choices) Below(purpose Purpose, actor int, n uint64) uint64 {
 // next is the stream's next 64 bits: SplitMix64 over a counter, salted by seed,
 // purpose and actor.
 func (c *Choices) next(purpose Purpose, actor int) uint64 {
-	i := actor*int(purposes) + int(purpose)
+	i := actor*seeded + int(purpose)
 	if i >= len(c.streams) {
-		c.streams = append(c.streams, make([]uint64, i+int(purposes)-len(c.streams))...)
+		c.streams = append(c.streams, make([]uint64, i+seeded-len(c.streams))...)
 	}
 	if c.streams[i] == 0 {
 		c.streams[i] = mix(c.seed^mix(uint64(i)+1)) | 1
@@ -125,6 +142,9 @@ func mix(v uint64) uint64 {
 func (c *Choices) Span(purpose Purpose, actor int, span, fallback faults.Span) time.Duration {
 	if span.Zero() {
 		span = fallback
+	}
+	if c.grain > 0 {
+		return c.ticks(purpose, actor, span)
 	}
 	if span.High <= span.Low {
 		return span.Low

@@ -71,12 +71,12 @@ func (w *World) lookup(worker, prompt int) bool {
 		prompt = int(w.choices.Below(ForTraffic, worker+1, uint64(len(w.prompts))))
 	}
 	pr := &w.prompts[prompt%len(w.prompts)]
-	w.requests++
+	id := w.nextRequest(len(w.engines))
 	r := &w.asking
 	r.Reset()
 	r.Type = wire.Lookup
 	r.TPSize = int64(c.WorldSize)
-	w.name = strconv.AppendUint(w.name[:0], uint64(w.requests), 10)
+	w.name = strconv.AppendUint(w.name[:0], uint64(id), 10)
 	r.Key = wire.Key{
 		Model: []byte(c.Model), WorldSize: int64(c.WorldSize), Worker: -1, Salt: []byte(c.Salt),
 		Tokens: pr.tokens, End: int64(len(pr.tokens)), RequestID: w.name,

@@ -26,9 +26,10 @@ type engine struct {
 	pending    []submitted
 	polling    bool
 	registered bool
-	traffic    bool // its own traffic is on
-	ticking    bool // its next request is in the heap
-	stuck      bool // its thread is: it asks nothing and takes no answer
+	traffic    bool           // its own traffic is on
+	ticking    bool           // its next request is in the heap
+	stuck      bool           // its thread is: it asks nothing and takes no answer
+	asked      core.RequestID // how many requests it made, where time goes in ticks
 }
 
 func (e *engine) process() *process { return &e.world.processes[e.index+1] }
@@ -129,8 +130,7 @@ func (e *engine) submit(store bool, prompt int) bool {
 		return false
 	}
 	e.next = first + count
-	w.requests++
-	id := w.requests
+	id := w.nextRequest(e.index)
 	e.pending = append(e.pending, submitted{id, int32(prompt % len(w.prompts)), first, count, store})
 	tags := w.memory.allocations[e.allocation].tags
 	w.blocks = w.blocks[:0]

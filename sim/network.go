@@ -19,6 +19,7 @@ type message struct {
 	gen    uint32    // tells a reused slot from the message an event was for
 	due    bool      // its time came while an earlier one, or a cut, held it up
 	loose  bool      // its connection closed behind it: it is in no queue any more
+	print  uint64    // fold of what it says but for its uid, 0 before it is asked for
 }
 
 // lane is one direction of a connection. Its messages arrive in order.
@@ -87,7 +88,7 @@ func (n *network) take(frames *core.Frames) int32 {
 	}
 	msg := &n.messages[m]
 	msg.frames.CopyFrom(frames)
-	msg.next, msg.due, msg.loose = -1, false, false
+	msg.next, msg.due, msg.loose, msg.print = -1, false, false, 0
 	return m
 }
 
@@ -153,7 +154,7 @@ func (n *network) launch(who int, m int32, toServer bool) {
 	if l.slow {
 		travel += n.world.choices.Span(ForLatency, who+1, n.sockets[who].delay, faults.Span{})
 	}
-	ln.last = max(ln.last+1, n.world.now.Add(travel))
+	ln.last = max(n.world.behind(ln.last), n.world.onTick(n.world.now.Add(travel)))
 	n.world.push(kind, who, ln.last, n.key(m))
 }
 
@@ -263,7 +264,7 @@ func (n *network) enqueue(e event, at core.Time) {
 	if e.kind == evTake {
 		handled = &k.downHandled
 	}
-	*handled = max(*handled+1, at)
+	*handled = max(n.world.behind(*handled), at)
 	n.world.push(e.kind, int(e.who), *handled, e.what)
 }
 
@@ -335,7 +336,8 @@ func (n *network) connected(e event) bool {
 		return false
 	}
 	if w.processes[0].state != running || l.broken || l.up.cut || l.down.cut {
-		n.connect(who, w.choices.Span(ForReconnect, who+1, backoffTime, backoffTime))
+		// Never at once: time would stand still until the server is back.
+		n.connect(who, max(time.Duration(w.grain), w.choices.Span(ForReconnect, who+1, backoffTime, backoffTime)))
 		return false
 	}
 	k.connects++

@@ -69,7 +69,7 @@ func (p *process) Arm(key core.TimerKey, at core.Time) {
 			at = at.Add(w.choices.Span(ForGap, p.actor(), longGapTime, longGapTime))
 		}
 	}
-	due := at - p.offset
+	due := w.onTick(at - p.offset)
 	for i := range p.timers {
 		t := &p.timers[i]
 		if t.key != key {
@@ -115,7 +115,7 @@ func (p *process) timerUp(e event) bool {
 			p.forget(i)
 			return false
 		}
-		if due := t.at - p.offset; due > e.at { // moved later, or the clock stood still
+		if due := p.world.onTick(t.at - p.offset); due > e.at { // moved later, or the clock stood still
 			t.queued = due
 			p.world.push(evTimer, p.actor(), due, e.what)
 			return false

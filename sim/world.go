@@ -21,6 +21,7 @@ type World struct {
 	observer Observer
 
 	now       core.Time
+	grain     core.Time // of time, where it goes in ticks; else 0
 	heap      heap
 	hash      core.Digest
 	events    uint64
@@ -43,6 +44,7 @@ type World struct {
 	latency    faults.Span
 
 	story story
+	ticks ticks
 
 	// Buffers of one event.
 	driver    core.Driver
@@ -99,22 +101,30 @@ func (w *World) Run(plan *Plan, choices *Choices, observer Observer) (result Res
 
 // play plays every event up to end, which then is the present.
 func (w *World) play(end core.Time) {
+	if w.grain > 0 {
+		w.playTicks(end)
+		return
+	}
 	for {
 		if at, some := w.heap.peek(); !some || at > end {
 			break
 		}
-		e := w.heap.next(w.choices)
-		w.now = e.at
-		if w.handleEvent(e) {
-			w.events++
-			w.hash.Uint(uint64(e.at))
-			w.hash.Uint(uint64(e.kind)<<56 ^ uint64(uint32(e.who))<<24 ^ e.what)
-		}
-		for len(w.exits) > 0 {
-			w.leave()
-		}
+		w.happen(w.heap.next(w.choices))
 	}
 	w.now = end
+}
+
+// happen plays one event.
+func (w *World) happen(e event) {
+	w.now = e.at
+	if w.handleEvent(e) {
+		w.events++
+		w.hash.Uint(uint64(e.at))
+		w.hash.Uint(uint64(e.kind)<<56 ^ uint64(uint32(e.who))<<24 ^ e.what)
+	}
+	for len(w.exits) > 0 {
+		w.leave()
+	}
 }
 
 // panicPlace names the frame of the project that panicked.
@@ -141,6 +151,7 @@ func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 	w.plan, w.choices, w.observer = plan, choices, observer
 	w.now, w.hash, w.events, w.records, w.requests, w.clientUID = 0, 0, 0, 0, 0, 0
 	w.heap.reset()
+	w.ticks.begin(w, choices.grain)
 	w.exits = w.exits[:0]
 	w.latency = plan.Latency
 	w.net.world, w.memory.world = w, w
@@ -255,7 +266,7 @@ func (w *World) blocksOf(wp *WorkerPlan) int {
 func (w *World) blockBytes(wp *WorkerPlan) int { return orElse(wp.BlockBytes, 4096) }
 
 func (w *World) push(kind eventKind, who int, at core.Time, what uint64) {
-	w.heap.push(event{at: at, kind: kind, who: int32(who), what: what})
+	w.heap.push(event{at: w.onTick(at), kind: kind, who: int32(who), what: what})
 }
 
 // truth starts a record of the ground truth; emit writes it.
@@ -400,6 +411,10 @@ func (w *World) startServer(p *process) {
 func (w *World) feedStart(p *process) {
 	w.input = core.Input{Kind: core.InputStart}
 	for i := range w.input.Entropy {
+		if w.grain > 0 {
+			w.input.Entropy[i] = byte(mix(uint64(p.actor())<<32^p.life<<8^uint64(i)) >> 8)
+			continue
+		}
 		w.input.Entropy[i] = byte(w.choices.Below(ForEntropy, p.actor(), 256))
 	}
 	p.feed(&w.input)

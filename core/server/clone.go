@@ -59,8 +59,24 @@ func (s *Server) Clone() *Server {
 // not count, only what they mean: whether work belongs to the instance's
 // present context, which chunk lies in a slot. The configuration does not
 // count either: states of differently configured servers are not comparable.
-func (s *Server) Fingerprint(now core.Time) core.Digest {
-	f := folder{s: s, now: now}
+func (s *Server) Fingerprint(now core.Time) core.Digest { return s.FingerprintIn(now, nil) }
+
+// World says what the names in a server's state stand for beyond it. Whoever
+// compares whole worlds needs it: which request a reply would end, how far the
+// operation is whose end somebody awaits, what lies in a slot. What it returns
+// is folded in the name's place, so equal values must mean equal futures.
+type World interface {
+	Instance(core.InstanceID) uint64
+	Peer(core.Peer) uint64
+	Request(peer core.Peer, uid []byte) uint64
+	Operation(core.Op) uint64
+	Mapping(core.Mapping) uint64
+	Slot(core.Slot) uint64
+}
+
+// FingerprintIn is Fingerprint of a server within a world.
+func (s *Server) FingerprintIn(now core.Time, w World) core.Digest {
+	f := folder{s: s, now: now, w: w}
 	f.registry(&s.contexts)
 	f.registry(&s.engines)
 	for pos := s.engines.first(); pos >= 0; pos = s.engines.after(pos) {
@@ -78,7 +94,37 @@ func (s *Server) Fingerprint(now core.Time) core.Digest {
 type folder struct {
 	s   *Server
 	now core.Time
+	w   World // nil: of a server by itself
 	d   core.Digest
+}
+
+func (f *folder) instance(id core.InstanceID) {
+	if f.w != nil {
+		id = core.InstanceID(f.w.Instance(id))
+	}
+	f.d.Uint(uint64(id))
+}
+
+func (f *folder) peer(p core.Peer) {
+	if f.w != nil {
+		p = core.Peer(f.w.Peer(p))
+	}
+	f.d.Uint(uint64(p))
+}
+
+// asked folds the request that a reply would end, and the operation whose end
+// makes it; nothing without a world.
+func (f *folder) asked(peer core.Peer, uid []byte, op core.Op) {
+	if f.w != nil {
+		f.d.Uint(f.w.Request(peer, uid))
+		f.operation(op)
+	}
+}
+
+func (f *folder) operation(op core.Op) {
+	if f.w != nil {
+		f.d.Uint(f.w.Operation(op))
+	}
 }
 
 func (f *folder) registry(r *registry[entry]) {
@@ -89,11 +135,14 @@ func (f *folder) registry(r *registry[entry]) {
 }
 
 func (f *folder) entry(e *entry) {
-	f.d.Uint(uint64(e.instance))
+	f.instance(e.instance)
+	if f.w != nil {
+		f.d.Uint(f.w.Mapping(e.mapping))
+	}
 	f.d.Bool(e.latched)
 	f.d.Bool(e.transferred)
 	if f.s.cfg.Protections.ProofOfDeath {
-		f.d.Uint(uint64(e.peer))
+		f.peer(e.peer)
 	}
 	f.d.Since(f.now, e.lastSeen)
 	f.d.Uint(e.bytes)
@@ -118,12 +167,12 @@ func (f *folder) slots(slots []core.Slot) {
 // unordered folds the collections whose order no step can see, by a sum that
 // does not depend on it either.
 func (f *folder) unordered() {
-	s := f.s
+	s, outer := f.s, f.d
 	var sum uint64
 	for pos := s.ropes.first(); pos >= 0; pos = s.ropes.after(pos) {
-		d := core.Digest(1)
-		d.Uint(uint64(s.ropes.entries[pos].instance))
-		sum += uint64(d)
+		f.d = 1
+		f.instance(s.ropes.entries[pos].instance)
+		sum += uint64(f.d)
 	}
 	for pos := s.layouts.known.first(); pos >= 0; pos = s.layouts.known.after(pos) {
 		l := &s.layouts.known.entries[pos]
@@ -134,10 +183,10 @@ func (f *folder) unordered() {
 		sum += uint64(d)
 	}
 	for pos := s.reaped.first(); pos >= 0; pos = s.reaped.after(pos) {
-		d := core.Digest(3)
-		d.Uint(uint64(s.reaped.entries[pos].instance))
-		d.Uint(s.reaped.entries[pos].times)
-		sum += uint64(d)
+		f.d = 3
+		f.instance(s.reaped.entries[pos].instance)
+		f.d.Uint(s.reaped.entries[pos].times)
+		sum += uint64(f.d)
 	}
 	for i := range s.store.chunks {
 		c := &s.store.chunks[i]
@@ -151,14 +200,18 @@ func (f *folder) unordered() {
 		d.Bool(c.pooled)
 		d.Uint(c.offset)
 		d.Bool(s.current(c.instance, c.incarnation))
+		if f.w != nil {
+			d.Uint(f.w.Slot(core.Slot(i)))
+		}
 		sum += uint64(d)
 	}
 	for pos := s.peers.first(); pos >= 0; pos = s.peers.after(pos) {
-		d := core.Digest(5)
-		d.Uint(uint64(s.peers.entries[pos].peer))
-		d.Uint(uint64(s.peers.entries[pos].lane))
-		sum += uint64(d)
+		f.d = 5
+		f.peer(s.peers.entries[pos].peer)
+		f.d.Uint(uint64(s.peers.entries[pos].lane))
+		sum += uint64(f.d)
 	}
+	f.d = outer
 	f.d.Uint(sum)
 	// What may be evicted, in the order of eviction.
 	for pos := s.store.first(); pos >= 0; pos = s.store.after(pos) {
@@ -204,7 +257,8 @@ func (f *folder) waiting() {
 	}
 	for pos := s.jobs.waiting.first(); pos >= 0; pos = s.jobs.waiting.after(pos) {
 		j := &s.jobs.jobs[pos]
-		f.d.Uint(uint64(j.peer))
+		f.peer(j.peer)
+		f.asked(j.peer, j.uid, 0)
 		f.d.Bytes(j.request)
 		f.d.Since(f.now, j.deadline)
 	}
@@ -212,8 +266,9 @@ func (f *folder) waiting() {
 	for i := range s.jobs.jobs { // one per lane, and the lane is folded: no order
 		if j := &s.jobs.jobs[i]; j.state == jobCopying {
 			f.d = core.Digest(uint64(j.lane) + 1)
-			f.d.Uint(uint64(j.peer))
-			f.d.Uint(uint64(j.instance))
+			f.peer(j.peer)
+			f.asked(j.peer, j.uid, j.op)
+			f.instance(j.instance)
 			f.d.Bool(j.store)
 			f.d.Bool(s.current(j.instance, j.incarnation))
 			if s.cfg.Protections.TransferKeepsAlive {
@@ -233,10 +288,11 @@ func (f *folder) queue(q *queue) {
 	for at := q.head; at != 0; at = f.s.mail.letters[at-1].next {
 		l := &f.s.mail.letters[at-1]
 		r := &l.r
-		f.d.Uint(uint64(l.peer))
+		f.peer(l.peer)
+		f.asked(l.peer, r.UID, 0)
 		f.d.Since(f.now, l.arrived)
 		f.d.Uint(uint64(r.Type)<<8 | uint64(r.Failure))
-		f.d.Uint(uint64(r.Instance))
+		f.instance(r.Instance)
 		f.d.Bool(r.NoInstance)
 		f.d.Bool(r.OldNumber)
 		f.d.Uint(uint64(r.TPSize))
@@ -266,8 +322,11 @@ func (f *folder) queue(q *queue) {
 }
 
 func (f *folder) replyTo(t *replyTo) {
-	f.d.Uint(uint64(t.peer))
+	f.peer(t.peer)
 	f.d.Uint(uint64(t.kind))
+	if t.kind != wire.NoType {
+		f.asked(t.peer, t.uid, 0)
+	}
 }
 
 // phases folds what the main loop, the reaper and the shutdown are at.
@@ -282,6 +341,7 @@ func (f *folder) phases() {
 		f.d.Bool(n.held)
 		f.d.Bool(n.inserting)
 		f.d.Bool(n.takenBack)
+		f.operation(n.op)
 		f.replyTo(&n.reply)
 	}
 	f.d.Uint(uint64(s.releases.live()))
@@ -291,6 +351,7 @@ func (f *folder) phases() {
 		f.d.Uint(uint64(r.state)<<8 | uint64(r.by))
 		f.d.Bool(r.held)
 		f.d.Bool(r.stuck)
+		f.operation(r.op)
 		f.d.Since(f.now, r.since)
 		f.replyTo(&r.reply)
 	}
@@ -308,7 +369,7 @@ func (f *folder) phases() {
 	}
 	f.d.Uint(uint64(len(r.ids)))
 	for _, id := range r.ids {
-		f.d.Uint(uint64(id))
+		f.instance(id)
 	}
 	f.d.Uint(uint64(s.stop.stage))
 	if s.stop.stage == stopWaiting || s.stop.stage == stopClosing {

@@ -146,6 +146,9 @@ func viewRelease(e *entry, by ReleaseBy) ReleaseView {
 // nobody will release them while this server lives.
 func (s *Server) Lost() (contexts int, bytes uint64) { return s.lost.contexts, s.lost.bytes }
 
+// Serving reports whether nobody has told the server to stop.
+func (s *Server) Serving() bool { return s.stop.stage == stopNot }
+
 // Load is how much is under way.
 type Load struct {
 	MainHeld   bool // a SYNC handler holds the main loop

@@ -24,7 +24,23 @@ func (w *Worker) Clone() *Worker {
 // states that differ only in them behave the same. Canonical gives the name
 // under which a message in flight is to be folded beside this.
 func (w *Worker) Fingerprint(now core.Time) core.Digest {
-	var d core.Digest
+	d := core.Digest(uint64(w.id))
+	w.fold(now, &d)
+	w.memory.fold(&d)
+	return d
+}
+
+// FingerprintAs is Fingerprint with another name in the place of the id, and
+// without the memory's handles, which name the worker too: for a search in
+// which workers that are alike may change places.
+func (w *Worker) FingerprintAs(now core.Time, name uint64) core.Digest {
+	d := core.Digest(name)
+	w.fold(now, &d)
+	d.Bool(w.memory.kept)
+	return d
+}
+
+func (w *Worker) fold(now core.Time, d *core.Digest) {
 	d.Uint(uint64(w.cfg.Interval))
 	d.Uint(uint64(w.cfg.Timeout))
 	d.Uint(uint64(w.cfg.Mode) | uint64(w.cfg.Rank)<<8 | uint64(w.cfg.WorldSize)<<32)
@@ -34,18 +50,15 @@ func (w *Worker) Fingerprint(now core.Time) core.Digest {
 	d.Uint(uint64(w.cfg.ChunkTokens))
 	d.Bytes(w.names)
 	d.Uint(uint64(len(w.cfg.Model)))
-	d.Uint(uint64(w.id))
 	d.Uint(uint64(w.life))
 	d.Bool(w.healthy)
 	d.Bool(w.woken)
 	d.Bool(w.registered)
-	w.beat.fold(now, &d)
-	w.enrol.fold(now, &d)
-	w.leave.fold(now, w.life, &d)
-	w.memory.fold(&d)
-	at := w.foldProtections(now, &d)
-	w.pending.fold(&d, &at)
-	return d
+	w.beat.fold(now, d)
+	w.enrol.fold(now, d)
+	w.leave.fold(now, w.life, d)
+	at := w.foldProtections(now, d)
+	w.pending.fold(d, &at)
 }
 
 // foldProtections folds what the protections add, each where it acts. The boot
