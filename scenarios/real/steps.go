@@ -37,6 +37,8 @@ func cannot(plan *sim.Plan) string {
 			continue
 		}
 		switch f := &do.Fault; {
+		case f.Worker != faults.Server && throughProxy(f) && anyWatched(plan, f.Worker):
+			return "a worker whose death the host is to prove connects to the server itself, without a proxy that " + f.Kind.String() + " needs"
 		case f.Kind == faults.HostSuspend:
 			return "host-suspend stops the clocks of a whole host"
 		case f.Kind >= faults.Kinds:
@@ -46,6 +48,21 @@ func cannot(plan *sim.Plan) string {
 		}
 	}
 	return ""
+}
+
+// throughProxy reports whether a fault is the proxy's to play.
+func throughProxy(f *faults.Fault) bool {
+	return f.Kind == faults.Cut || f.Kind == faults.Heal || f.Kind == faults.Delay || f.Silent
+}
+
+// anyWatched reports whether a fault's target has a worker without a proxy.
+func anyWatched(plan *sim.Plan, target int) bool {
+	for i := range plan.Workers {
+		if (target == i || target == faults.Everyone) && watched(plan, i) {
+			return true
+		}
+	}
+	return false
 }
 
 // strike plays a step.

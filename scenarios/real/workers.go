@@ -12,6 +12,7 @@ import (
 
 	"vigil/core"
 	"vigil/faults"
+	"vigil/sim"
 )
 
 // The workers: processes of `server worker control`, whose engines do what the
@@ -28,7 +29,7 @@ func (w *worker) start() {
 	c := &w.plan.Config
 	log := filepath.Join(p.dir, fmt.Sprintf("w%d-%d.jsonl", w.index+1, w.lives))
 	args := []string{"worker", "control",
-		"--connect", "ipc://" + w.proxy.path, "--time-scale", strconv.Itoa(p.options.Scale), "--event-log", log,
+		"--connect", "ipc://" + w.connectsTo(), "--time-scale", strconv.Itoa(p.options.Scale), "--event-log", log,
 		"--model", c.Model, "--salt", c.Salt, "--world-size", strconv.Itoa(c.WorldSize), "--rank", strconv.Itoa(c.Rank),
 		"--chunk-tokens", strconv.Itoa(c.ChunkTokens), "--block-tokens", strconv.Itoa(or(p.plan.BlockTokens, 16)),
 		"--blocks", strconv.Itoa(p.blocks(w)), "--block-bytes", strconv.Itoa(or(w.plan.BlockBytes, 4096)),
@@ -67,6 +68,33 @@ func (w *worker) start() {
 	if !w.plan.Idle && !c.Prober {
 		p.in(p.span(w.plan.Warmup), func() { w.register(life) })
 	}
+}
+
+// connectsTo is where a life of the worker connects: the proxy, unless its
+// death is to be proven by the process behind the connection, which is the
+// worker's own only without a proxy between.
+func (w *worker) connectsTo() string {
+	if watched(w.play.plan, w.index) {
+		return w.play.serverSocket()
+	}
+	return w.proxy.path
+}
+
+// watched reports whether the server's host must see this worker's process
+// itself: where the story has the proof of death and this worker dies. Nobody
+// sees its messages on their way then; the others keep their proxies.
+func watched(plan *sim.Plan, worker int) bool {
+	if !plan.Proof {
+		return false
+	}
+	for i := range plan.Steps {
+		do := &plan.Steps[i].Do
+		f := &do.Fault
+		if do.Kind == sim.ActFault && (f.Kind == faults.Kill || f.Kind == faults.Restart) && (f.Worker == worker || f.Worker == faults.Everyone) {
+			return true
+		}
+	}
+	return false
 }
 
 func or(v, fallback int) int {
@@ -315,7 +343,7 @@ func (p *play) launchServer() (*serverLife, error) {
 	if p.options.Record != "" {
 		args = append(args, "--record", filepath.Join(p.options.Record, strings.ReplaceAll(p.scenario.ID, "/", "-")))
 	}
-	options := *p.options // workers are behind a proxy, so their deaths are the window's unless the story has the proof
+	options := *p.options // deaths are the window's unless the story's host can watch the workers
 	options.Protections.ProofOfDeath = options.Protections.ProofOfDeath && p.plan.Proof
 	args = append(args, options.designArgs()...)
 	s := &serverLife{ready: make(chan struct{}), killed: core.Never}
