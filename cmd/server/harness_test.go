@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,9 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
+
+	"vigil/cmd/server/servertest"
 )
 
 // The tests run the built program in processes of its own: real sockets, real
@@ -24,116 +24,55 @@ import (
 // window of 120 s passes in 2 s.
 const scale = 60
 
-var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "vigil-server-test-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "server")
-	args := []string{"build", "-o", path}
-	if raceOn {
-		args = append(args, "-race")
-	}
-	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return path, nil
-})
-
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := built(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
+	servertest.Clean()
 	os.Exit(code)
 }
 
-// program prepares a call in an environment that says nothing of ours.
 func program(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, args...)
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "VIGIL_") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
-	return cmd
+	return servertest.Program(t, args...)
 }
 
-// child is a process under way.
+// child is a process under way, with every line that it says: what the tests
+// here wait for is in the lines' particulars.
 type child struct {
+	*servertest.Process
 	t     testing.TB
-	cmd   *exec.Cmd
-	pid   int
 	mu    sync.Mutex
 	lines []map[string]any // JSON, of standard output and standard error
 	raw   strings.Builder
 	news  chan struct{}
-	done  chan struct{}
-	code  int
 }
 
 func begin(t testing.TB, cmd *exec.Cmd) *child {
 	t.Helper()
-	c := &child{t: t, cmd: cmd, news: make(chan struct{}, 1), done: make(chan struct{})}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c.pid = cmd.Process.Pid
-	var readers sync.WaitGroup
-	for _, r := range []io.Reader{out, errs} {
-		readers.Go(func() { c.read(r) })
-	}
-	go func() {
-		readers.Wait()
-		cmd.Wait()
-		c.code = cmd.ProcessState.ExitCode()
-		close(c.done)
-	}()
+	c := &child{t: t, news: make(chan struct{}, 1)}
 	t.Cleanup(func() {
-		c.kill()
-		for _, path := range segmentsOf(c) { // of whoever had to be killed
-			os.Remove(path)
-		}
-		if t.Failed() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			text := c.raw.String()
-			t.Logf("%s said:\n%s", strings.Join(cmd.Args[1:], " "), text[max(0, len(text)-6000):])
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if text := c.raw.String(); t.Failed() && c.Process != nil {
+			t.Logf("%s said:\n%s", c.Call(), text[max(0, len(text)-6000):])
 		}
 	})
+	c.Process = servertest.Begin(t, cmd, c.take)
 	return c
 }
 
-func (c *child) read(from io.Reader) {
-	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var l map[string]any
-		json.Unmarshal(lines.Bytes(), &l)
-		c.mu.Lock()
-		c.raw.WriteString(lines.Text() + "\n")
-		if l != nil {
-			c.lines = append(c.lines, l)
-		}
-		c.mu.Unlock()
-		select {
-		case c.news <- struct{}{}:
-		default:
-		}
+func (c *child) take(line []byte) {
+	var l map[string]any
+	json.Unmarshal(line, &l)
+	c.mu.Lock()
+	c.raw.Write(line)
+	c.raw.WriteByte('\n')
+	if l != nil {
+		c.lines = append(c.lines, l)
+	}
+	c.mu.Unlock()
+	select {
+	case c.news <- struct{}{}:
+	default:
 	}
 }
 
@@ -153,12 +92,12 @@ func (c *child) await(what string, want func(map[string]any) bool) map[string]an
 		}
 		select {
 		case <-c.news:
-		case <-c.done:
+		case <-c.Done:
 			c.mu.Lock()
 			left := len(c.lines) - seen
 			c.mu.Unlock()
 			if left == 0 {
-				c.t.Fatalf("it ended with code %d before: %s", c.code, what)
+				c.t.Fatalf("it ended with code %d before: %s", c.Code(), what)
 			}
 		case <-limit:
 			c.t.Fatalf("it never came: %s", what)
@@ -197,26 +136,10 @@ func (c *child) count(kind string) (n int) {
 	return n
 }
 
-func (c *child) signal(s syscall.Signal) { syscall.Kill(c.pid, s) }
-
-func (c *child) kill() {
-	select {
-	case <-c.done:
-	default:
-		c.signal(syscall.SIGKILL)
-		<-c.done
-	}
-}
-
 // ended waits for the end and returns the exit code.
 func (c *child) ended() int {
 	c.t.Helper()
-	select {
-	case <-c.done:
-	case <-time.After(20 * time.Second):
-		c.t.Fatal("it does not end")
-	}
-	return c.code
+	return c.Ended(20 * time.Second)
 }
 
 // rig is a running server.
@@ -272,24 +195,18 @@ func (r *rig) status() *statusPage {
 // maps reports whether the server has a worker's segment mapped.
 func (r *rig) maps(segment string) bool {
 	r.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", r.pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", r.PID))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return strings.Contains(string(text), segment)
 }
 
-// segmentsOf lists the segments that a process of these tests made.
-func segmentsOf(c *child) []string {
-	list, _ := filepath.Glob(fmt.Sprintf("/dev/shm/vigil-*_%d_*", c.pid))
-	return list
-}
-
 // clean fails a test that leaves segments of these processes behind.
 func clean(t testing.TB, children ...*child) {
 	t.Helper()
 	for _, c := range children {
-		for _, path := range segmentsOf(c) {
+		for _, path := range servertest.Segments(c.PID) {
 			t.Errorf("left behind in shared memory: %s", path)
 		}
 	}

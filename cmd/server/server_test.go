@@ -57,7 +57,7 @@ func TestAKilledWorkersMemoryComesBack(t *testing.T) {
 				}
 			}
 
-			w1.kill()
+			w1.Kill()
 			killed := time.Now()
 			for r.maps(segment) {
 				if time.Since(killed) > 20*time.Second {
@@ -83,14 +83,14 @@ func TestAKilledWorkersMemoryComesBack(t *testing.T) {
 			}
 			checkMetrics(t, r)
 
-			w2.signal(syscall.SIGTERM)
+			w2.Signal(syscall.SIGTERM)
 			if code := w2.ended(); code != 0 {
 				t.Errorf("the worker left with code %d", code)
 			}
 			if n := w2.count("wrong") + w2.count("missed") + w2.count("failed"); n > 0 {
 				t.Errorf("%d of the survivor's requests went wrong", n)
 			}
-			r.signal(syscall.SIGTERM)
+			r.Signal(syscall.SIGTERM)
 			if code := r.ended(); code != 0 {
 				t.Errorf("the server drained with code %d", code)
 			}
@@ -177,11 +177,11 @@ func TestAnEngineDrivenWorkerAndARecording(t *testing.T) {
 	if p := r.status(); p.EngineDriven.Total != 1 || p.ServerDriven.Total != 0 || p.Memory.Mappings != 0 {
 		t.Errorf("one engine-driven worker: %+v", p)
 	}
-	w.signal(syscall.SIGTERM)
+	w.Signal(syscall.SIGTERM)
 	if code := w.ended(); code != 0 || w.count("wrong") > 0 {
 		t.Errorf("the worker left with code %d, %d wrong", code, w.count("wrong"))
 	}
-	r.signal(syscall.SIGTERM)
+	r.Signal(syscall.SIGTERM)
 	if code := r.ended(); code != 0 {
 		t.Errorf("the server drained with code %d", code)
 	}
@@ -204,19 +204,19 @@ func TestTheServerIsKilledAndComesBack(t *testing.T) {
 	e := r.worker("--mode", "engine-driven", "--model", "other", "--interval", "3s", "--request-timeout", "20s")
 	w.event("retrieved", 20)
 	e.event("retrieved", 1)
-	r.kill()
+	r.Kill()
 	w.event("unhealthy", 1)
 	again := serve(t, dir)
 	for _, c := range []*child{w, e} {
 		c.event("recovered", 1)
 		before := c.count("retrieved")
 		c.event("retrieved", before+1)
-		c.signal(syscall.SIGTERM)
+		c.Signal(syscall.SIGTERM)
 		if code := c.ended(); code != 0 || c.count("wrong") > 0 {
 			t.Errorf("the worker left with code %d, %d wrong", code, c.count("wrong"))
 		}
 	}
-	again.signal(syscall.SIGTERM)
+	again.Signal(syscall.SIGTERM)
 	if code := again.ended(); code != 0 {
 		t.Errorf("the server drained with code %d", code)
 	}
@@ -232,14 +232,14 @@ func TestAHungReleaseIsNamedAtTheEnd(t *testing.T) {
 	id, _ := w.event("registered", 1)["instance"].(string)
 	r.hook(t, http.MethodPost, "/test/hooks", `{"operation":"close","hang":true}`, `{"rule":1}`)
 	r.hook(t, http.MethodPost, "/test/hooks", `{"operation":"cloze"}`, "did you mean")
-	r.signal(syscall.SIGTERM)
+	r.Signal(syscall.SIGTERM)
 	if code := r.ended(); code != exitHeld {
 		t.Errorf("the server ended with code %d, not %d", code, exitHeld)
 	}
 	if held, _ := r.logged("stopped with something still held")["held"].(string); !strings.Contains(held, id) {
 		t.Errorf("what was held is not named: %q", held)
 	}
-	w.kill()
+	w.Kill()
 }
 
 func (r *rig) hook(t *testing.T, method, path, body, want string) {
@@ -267,7 +267,7 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	for r.status().Pools.Affinity.Busy == 0 {
 		time.Sleep(5 * time.Millisecond)
 	}
-	r.signal(syscall.SIGTERM)
+	r.Signal(syscall.SIGTERM)
 	r.logged("stopping")
 	if code, _ := r.get("/readyz"); code != http.StatusServiceUnavailable {
 		t.Errorf("a server that drains says that it is ready: %d", code)
@@ -277,11 +277,11 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	}
 	time.Sleep(2 * echo)
 	begun := time.Now()
-	r.signal(syscall.SIGTERM)
+	r.Signal(syscall.SIGTERM)
 	if code := r.ended(); code != exitHeld || time.Since(begun) > 5*time.Second {
 		t.Errorf("the second signal: code %d after %s", code, time.Since(begun))
 	}
-	w.kill()
+	w.Kill()
 }
 
 // Keys: who has none gets nothing.
@@ -359,9 +359,9 @@ func TestPages(t *testing.T) {
 	if c := call(t, "status", "--http", r.http, "--json"); json.Unmarshal([]byte(c.out), &p) != nil || p.ServerDriven.List[0].Instance != "42" {
 		t.Errorf("status --json: %+v", c)
 	}
-	w.signal(syscall.SIGTERM)
+	w.Signal(syscall.SIGTERM)
 	w.ended()
-	r.signal(syscall.SIGTERM)
+	r.Signal(syscall.SIGTERM)
 	r.ended()
 	if c := call(t, "status", "--http", r.http); c.code != exitUnserved {
 		t.Errorf("status of nobody: %+v", c)

@@ -45,7 +45,7 @@ func (r *rig) remain(t *testing.T, total int, why string) {
 // descriptors counts the server's process descriptors.
 func (r *rig) descriptors(t *testing.T) (n int) {
 	t.Helper()
-	dir := fmt.Sprintf("/proc/%d/fd", r.pid)
+	dir := fmt.Sprintf("/proc/%d/fd", r.PID)
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestADeathIsSeenAtOnce(t *testing.T) {
 				t.Fatalf("three workers: %+v", p)
 			}
 			segment, _ := dies.event("started", 1)["segment"].(string)
-			stopped.signal(syscall.SIGSTOP)
-			dies.kill()
+			stopped.Signal(syscall.SIGSTOP)
+			dies.Kill()
 			killed := time.Now()
 			for total() != 2 || segment != "" && r.maps(segment) {
 				if time.Since(killed) > seen {
@@ -102,10 +102,10 @@ func TestADeathIsSeenAtOnce(t *testing.T) {
 			if total() != 2 {
 				t.Error("a stopped worker was released")
 			}
-			stopped.signal(syscall.SIGCONT)
+			stopped.Signal(syscall.SIGCONT)
 			for _, w := range []*child{stopped, lives} {
 				w.event("retrieved", w.count("retrieved")+1)
-				w.signal(syscall.SIGTERM)
+				w.Signal(syscall.SIGTERM)
 				if code := w.ended(); code != 0 || w.count("recovered")+w.count("failed")+w.count("wrong") > 0 {
 					t.Errorf("a neighbour left with code %d", code)
 				}
@@ -116,7 +116,7 @@ func TestADeathIsSeenAtOnce(t *testing.T) {
 					t.Fatalf("%d descriptors of dead processes are held", r.descriptors(t))
 				}
 			}
-			r.signal(syscall.SIGTERM)
+			r.Signal(syscall.SIGTERM)
 			if code := r.ended(); code != 0 {
 				t.Errorf("the server drained with code %d", code)
 			}
@@ -130,7 +130,8 @@ func TestACutConnectionProvesNothing(t *testing.T) {
 	t.Parallel()
 	r := serveInRealTime(t)
 	p := newCutter(t, strings.TrimPrefix(r.bind, "ipc://"))
-	w := r.workerInRealTime("--connect", "ipc://"+p.path)
+	// What was on its way when the connection broke is lost, and waited for.
+	w := r.workerInRealTime("--connect", "ipc://"+p.path, "--request-timeout", "3s")
 	w.event("retrieved", 1)
 	p.cut()
 	r.remain(t, 1, "its connection was cut")
@@ -138,7 +139,7 @@ func TestACutConnectionProvesNothing(t *testing.T) {
 	if n := w.count("recovered"); n != 0 {
 		t.Errorf("the worker had to register again %d times", n)
 	}
-	w.signal(syscall.SIGTERM)
+	w.Signal(syscall.SIGTERM)
 	w.ended()
 	clean(t, w)
 }
@@ -212,7 +213,7 @@ func TestWithoutProofThereIsTheWindow(t *testing.T) {
 			}
 			w := r.workerInRealTime()
 			w.event("retrieved", 1)
-			w.kill()
+			w.Kill()
 			r.remain(t, 1, "killed unseen")
 			if n := r.descriptors(t); n != 0 {
 				t.Errorf("%d descriptors of processes", n)
@@ -248,7 +249,7 @@ func TestADeathOutsideThePIDNamespace(t *testing.T) {
 	if p := r.status().Liveness.Proof; p.Watched == 0 || p.Unknown != 0 {
 		t.Fatalf("from outside: %+v", p)
 	}
-	w.kill()
+	w.Kill()
 	killed := time.Now()
 	for r.status().ServerDriven.Total != 0 {
 		if time.Since(killed) > seen {

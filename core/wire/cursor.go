@@ -253,58 +253,62 @@ func (c *cursor) data(max int) []byte {
 	return c.take(n)
 }
 
-// array reads the head of an array of at most max elements. Every element
-// takes a byte or more, so a count that the frame cannot hold is refused here.
-func (c *cursor) array(max int) int {
+// container is one of msgpack's two: their heads differ by their codes alone.
+type container struct {
+	fixed    byte // the upper half of a head that holds the count itself
+	wide     byte // the head before a count of 16 bits; the next code is before 32
+	values   int  // of an element: a pair has two
+	other    string
+	tooLarge string
+}
+
+var (
+	anArray = container{0x90, codeArray16, 1, "is not an array", "is an array over its bound"}
+	aMap    = container{0x80, codeMap16, 2, "is not a map", "is a map over its bound"}
+)
+
+// unbounded is more than any head can count: what is passed over is bounded by
+// the frame alone.
+const unbounded = 1 << 32
+
+// of reports whether a head is one of the container's.
+func (k container) of(head byte) bool {
+	return head&0xf0 == k.fixed || head == k.wide || head == k.wide+1
+}
+
+// open reads the head of a container of at most max elements and returns how
+// many there are. Every value takes a byte or more, so a count that the frame
+// cannot hold is refused here.
+func (c *cursor) open(k container, max int) int {
 	var n int
 	switch head := c.head(); {
-	case head >= 0x90 && head <= 0x9f:
-		n = int(head & 0x0f)
-		c.b = c.b[1:]
-	case head == codeArray16:
+	case !k.of(head):
+		c.bad(k.other)
+		return 0
+	case head == k.wide:
 		n = c.length(2)
-	case head == codeArray32:
+	case head == k.wide+1:
 		n = c.length(4)
 	default:
-		c.bad("is not an array")
-		return 0
+		n = int(head & 0x0f)
+		c.b = c.b[1:]
 	}
 	if n > max {
-		c.large("is an array over its bound")
+		c.large(k.tooLarge)
 		return 0
 	}
-	if n > len(c.b) {
+	if n > len(c.b)/k.values {
 		c.bad(truncated)
 		return 0
 	}
 	return n
 }
 
+// array reads the head of an array of at most max elements.
+func (c *cursor) array(max int) int { return c.open(anArray, max) }
+
 // dict reads the head of a map of at most MaxFields pairs.
-func (c *cursor) dict() int {
-	var n int
-	switch head := c.head(); {
-	case head >= 0x80 && head <= 0x8f:
-		n = int(head & 0x0f)
-		c.b = c.b[1:]
-	case head == codeMap16:
-		n = c.length(2)
-	case head == codeMap32:
-		n = c.length(4)
-	default:
-		c.bad("is not a map")
-		return 0
-	}
-	if n > MaxFields {
-		c.large("is a map over its bound")
-		return 0
-	}
-	if 2*n > len(c.b) {
-		c.bad(truncated)
-		return 0
-	}
-	return n
-}
+func (c *cursor) dict() int { return c.open(aMap, MaxFields) }
 
 // extension reads an extension and returns its type and body.
 func (c *cursor) extension() (kind byte, body []byte) {
@@ -369,26 +373,12 @@ func (c *cursor) skipAt(depth int) {
 	case head >= codeExt8 && head <= codeExt32, head >= codeFixExt1 && head <= codeFixExt:
 		c.extension()
 		return
-	case head >= 0x90 && head <= 0x9f:
-		n = int(head & 0x0f)
-		c.b = c.b[1:]
-	case head == codeArray16:
-		n = c.length(2)
-	case head == codeArray32:
-		n = c.length(4)
-	case head >= 0x80 && head <= 0x8f:
-		n = 2 * int(head&0x0f)
-		c.b = c.b[1:]
-	case head == codeMap16:
-		n = 2 * c.length(2)
-	case head == codeMap32:
-		n = 2 * c.length(4)
+	case anArray.of(head):
+		n = c.open(anArray, unbounded)
+	case aMap.of(head):
+		n = aMap.values * c.open(aMap, unbounded)
 	default:
 		c.bad("is not msgpack")
-		return
-	}
-	if n > len(c.b) {
-		c.bad(truncated)
 		return
 	}
 	for ; n > 0 && c.fail == core.NoFailure; n-- {

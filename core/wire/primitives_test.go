@@ -313,3 +313,24 @@ func TestDeepNestingIsRefused(t *testing.T) {
 		t.Errorf("got %v, want %v", c.fail, core.FailTooLarge)
 	}
 }
+
+// A head that counts more than the bytes behind it could hold opens nothing: a
+// count is never believed before its bytes are there. A pair takes two.
+func TestAContainerNeedsItsBytes(t *testing.T) {
+	for _, c := range []struct {
+		b    []byte
+		k    container
+		want int
+	}{
+		{[]byte{0x92, 1, 2}, anArray, 2}, {[]byte{0x93, 1, 2}, anArray, 0},
+		{[]byte{0x81, 1, 2}, aMap, 1}, {[]byte{0x82, 1, 2, 3}, aMap, 0}, {[]byte{0x82, 1, 2, 3, 4}, aMap, 2},
+		{[]byte{codeArray16, 0, 2, 1}, anArray, 0}, {[]byte{codeMap32, 0, 0, 0, 1, 1, 2}, aMap, 1},
+		{[]byte{codeMap16, 0, 0}, anArray, 0}, {[]byte{0x90}, aMap, 0},
+	} {
+		r := cursor{b: c.b}
+		n := r.open(c.k, 8)
+		if failed := r.fail != core.NoFailure; n != c.want || failed != (c.want == 0) {
+			t.Errorf("% x opened as a container of %d values each: %d, %q; want %d", c.b, c.k.values, n, r.why, c.want)
+		}
+	}
+}

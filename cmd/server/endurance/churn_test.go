@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vigil/cmd/server/servertest"
 )
 
 // Why this file: workers come and are killed, for as long as a server lives.
@@ -42,7 +44,7 @@ func TestKilledWorkersLeaveNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var alive, all []*process
 	kill := func(i int) {
-		alive[i].kill()
+		alive[i].Kill()
 		alive = append(alive[:i], alive[i+1:]...)
 	}
 	begun := time.Now()
@@ -83,7 +85,7 @@ func TestKilledWorkersLeaveNothing(t *testing.T) {
 		len(all), peak, len(all)-survivors, killed.Sub(begun).Seconds(), time.Since(killed).Seconds())
 	for n, w := range all {
 		if n >= survivors {
-			if left := segmentsOf(w.pid); len(left) > 0 {
+			if left := servertest.Segments(w.PID); len(left) > 0 {
 				t.Errorf("left in shared memory: %s", strings.Join(left, " "))
 			}
 		}
@@ -91,19 +93,19 @@ func TestKilledWorkersLeaveNothing(t *testing.T) {
 	verified := 0
 	wanted := map[int]int{}
 	for _, w := range alive {
-		wanted[w.pid] = w.count("retrieved") + 1
+		wanted[w.PID] = w.count("retrieved") + 1
 	}
 	for _, w := range alive {
-		w.await("retrieved", wanted[w.pid]) // they still serve
+		w.await("retrieved", wanted[w.PID]) // they still serve
 		verified += w.count("retrieved")
 		if n := w.count("wrong"); n > 0 {
-			t.Errorf("worker %d: %d retrieves delivered wrong bytes", w.pid, n)
+			t.Errorf("worker %d: %d retrieves delivered wrong bytes", w.PID, n)
 		}
-		w.signal(syscall.SIGTERM)
+		w.Signal(syscall.SIGTERM)
 	}
 	for _, w := range alive {
 		if code := w.ended(); code != 0 {
-			t.Errorf("survivor %d left with code %d", w.pid, code)
+			t.Errorf("survivor %d left with code %d", w.PID, code)
 		}
 	}
 	after := s.settle(t, before, 30*time.Second)
@@ -120,7 +122,7 @@ func TestKilledWorkersLeaveNothing(t *testing.T) {
 		t.Errorf("the server drained with code %d", code)
 	}
 	for _, w := range append(all, s.process) {
-		if left := segmentsOf(w.pid); len(left) > 0 {
+		if left := servertest.Segments(w.PID); len(left) > 0 {
 			t.Errorf("left in shared memory: %s", strings.Join(left, " "))
 		}
 	}
@@ -184,13 +186,13 @@ func TestTheServerIsKilledInMidTransfer(t *testing.T) {
 		}
 		time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
 		had := cutOff()
-		dead := s.pid
-		s.kill()
-		if len(segmentsOf(dead)) > 0 {
+		dead := s.PID
+		s.Kill()
+		if len(servertest.Segments(dead)) > 0 {
 			left++
 		}
 		s = start()
-		if more := segmentsOf(dead); len(more) > 0 {
+		if more := servertest.Segments(dead); len(more) > 0 {
 			t.Errorf("kill %d: the next start leaves %s", n, strings.Join(more, " "))
 		}
 		for _, w := range workers {
@@ -211,7 +213,7 @@ func TestTheServerIsKilledInMidTransfer(t *testing.T) {
 	for _, w := range workers {
 		w.await("retrieved", w.count("retrieved")+5)
 		if n := w.count("wrong"); n > 0 {
-			t.Errorf("worker %d: %d retrieves delivered wrong bytes", w.pid, n)
+			t.Errorf("worker %d: %d retrieves delivered wrong bytes", w.PID, n)
 		}
 	}
 	retrieved, recovered := 0, 0
@@ -219,7 +221,7 @@ func TestTheServerIsKilledInMidTransfer(t *testing.T) {
 		retrieved += w.count("retrieved")
 		recovered += w.count("recovered")
 		if code := w.leave(); code != 0 {
-			t.Errorf("worker %d left with code %d", w.pid, code)
+			t.Errorf("worker %d left with code %d", w.PID, code)
 		}
 	}
 	if code := s.leave(); code != 0 {
@@ -231,7 +233,7 @@ func TestTheServerIsKilledInMidTransfer(t *testing.T) {
 		t.Errorf("only %d of %d kills met a transfer", cut, kills)
 	}
 	for _, w := range append(workers, s.process) {
-		if more := segmentsOf(w.pid); len(more) > 0 {
+		if more := servertest.Segments(w.PID); len(more) > 0 {
 			t.Errorf("left in shared memory: %s", strings.Join(more, " "))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"vigil/cmd/server/servertest"
 	"vigil/core"
 	"vigil/core/wire"
 	"vigil/realgpu/hostshm"
@@ -22,7 +23,7 @@ import (
 // next process in the chain may take where others want the processors too; it
 // is reported, and bounded by what shows a defect of ours.
 func TestStoreAndRetrieveAgainstMemcpy(t *testing.T) {
-	if raceOn {
+	if servertest.Race {
 		t.Skip("the race detector is no measure of speed")
 	}
 	for _, c := range []struct {

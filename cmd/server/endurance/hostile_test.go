@@ -293,7 +293,7 @@ func TestBadInputIsRefused(t *testing.T) {
 			if len(seen) < 30 {
 				t.Errorf("%d kinds", len(seen))
 			}
-			if !v.alive() {
+			if !v.Alive() {
 				t.Fatal("the server has ended")
 			}
 			hostshm.Fill(v.m.Bytes(), 5) // what was refused has spoiled nothing

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"vigil/cmd/server/servertest"
 	"vigil/core"
 	"vigil/core/wire"
 	"vigil/realgpu/hostshm"
@@ -22,7 +23,7 @@ import (
 // is told beside it, and so are the pings that go over the workers' own
 // connections, behind their own prompts.
 func TestPingsBesideLongPrompts(t *testing.T) {
-	if raceOn {
+	if servertest.Race {
 		t.Skip("the race detector is no measure of speed")
 	}
 	const (

@@ -1,7 +1,6 @@
 package endurance_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vigil/cmd/server/servertest"
 )
 
 // Why this file: the built program as a process, and what can be seen of it
@@ -38,22 +39,6 @@ func of[T any](reduced, whole T) T {
 // is judged by the full run.
 var slack = of(25.0, 1.0)
 
-var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "vigil-endurance-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "server")
-	args := []string{"build", "-o", path}
-	if raceOn {
-		args = append(args, "-race")
-	}
-	if out, err := exec.Command("go", append(args, "vigil/cmd/server")...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return path, nil
-})
-
 // echoPlease makes the test binary the bare echo loop instead (echo_test.go).
 const echoPlease = "VIGIL_TEST_BARE_ECHO"
 
@@ -63,9 +48,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	if path, err := built(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
+	servertest.Clean()
 	os.Exit(code)
 }
 
@@ -79,94 +62,61 @@ type said struct {
 }
 
 // process is a child under way. It keeps the counts of what it said, and the
-// last lines for a test that fails.
+// last lines for a test that fails: what a load says in an hour is too much to
+// keep.
 type process struct {
-	t    testing.TB
-	cmd  *exec.Cmd
-	pid  int
-	done chan struct{}
-	code int
+	*servertest.Process
+	t testing.TB
 
 	mu     sync.Mutex
 	counts map[string]int
 	first  map[string]said
 	last   []string
 	races  []string
+	racing bool
 }
 
-// begin starts a child in an environment that says nothing of ours, and kills
-// it, at the latest, at the test's end.
+// begin starts a child.
 func begin(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{t: t, cmd: cmd, done: make(chan struct{}), counts: map[string]int{}, first: map[string]said{}}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p.pid = cmd.Process.Pid
-	var readers sync.WaitGroup
-	for _, r := range []io.Reader{out, errs} {
-		readers.Go(func() { p.read(r) })
-	}
-	go func() {
-		readers.Wait()
-		cmd.Wait()
-		p.code = cmd.ProcessState.ExitCode()
-		close(p.done)
-	}()
+	p := &process{t: t, counts: map[string]int{}, first: map[string]said{}}
 	t.Cleanup(func() {
-		p.kill()
-		for _, path := range segmentsOf(p.pid) { // of whoever had to be killed
-			os.Remove(path)
-		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if len(p.races) > 0 {
-			t.Errorf("%s %d: a data race:\n%s", cmd.Args[1], p.pid, strings.Join(p.races, "\n"))
+			t.Errorf("%s: a data race:\n%s", p, strings.Join(p.races, "\n"))
 		}
 		if t.Failed() && len(p.last) > 0 {
-			t.Logf("%s said last:\n%s", strings.Join(cmd.Args[1:], " "), strings.Join(p.last, "\n"))
+			t.Logf("%s said last:\n%s", p.Call(), strings.Join(p.last, "\n"))
 		}
 	})
+	p.Process = servertest.Begin(t, cmd, p.take)
 	return p
 }
 
 // keptLines is how many of a child's last lines are shown where a test fails.
 const keptLines = 12
 
-func (p *process) read(from io.Reader) {
-	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, 1<<20)
-	race := false
-	for lines.Scan() {
-		text := lines.Text()
-		var l said
-		json.Unmarshal(lines.Bytes(), &l)
-		name := l.Event
-		if name == "" {
-			name = l.Msg
-		}
-		race = race || strings.Contains(text, "WARNING: DATA RACE")
-		p.mu.Lock()
-		if p.counts[name]++; p.counts[name] == 1 {
-			p.first[name] = l
-		}
-		if len(p.last) == keptLines {
-			p.last = append(p.last[:0], p.last[1:]...)
-		}
-		p.last = append(p.last, text)
-		if race && len(p.races) < 60 {
-			p.races = append(p.races, text)
-		}
-		p.mu.Unlock()
+func (p *process) take(line []byte) {
+	text := string(line)
+	var l said
+	json.Unmarshal(line, &l)
+	name := l.Event
+	if name == "" {
+		name = l.Msg
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.counts[name]++; p.counts[name] == 1 {
+		p.first[name] = l
+	}
+	if len(p.last) == keptLines {
+		p.last = append(p.last[:0], p.last[1:]...)
+	}
+	p.last = append(p.last, text)
+	p.racing = p.racing || strings.Contains(text, "WARNING: DATA RACE")
+	if p.racing && len(p.races) < 60 {
+		p.races = append(p.races, text)
 	}
 }
 
@@ -180,16 +130,12 @@ func (p *process) count(name string) int {
 // await waits for the n-th line of a kind and returns the first one.
 func (p *process) await(name string, n int) said {
 	p.t.Helper()
-	eventually(p.t, fmt.Sprintf("%s %d says %q %d times", p.cmd.Args[1], p.pid, name, n), 60*time.Second, func() bool {
+	eventually(p.t, fmt.Sprintf("%s says %q %d times", p, name, n), 60*time.Second, func() bool {
 		if p.count(name) >= n {
 			return true
 		}
-		select {
-		case <-p.done:
-			if p.count(name) < n {
-				p.t.Fatalf("%s %d ended with code %d before it said %q %d times", p.cmd.Args[1], p.pid, p.code, name, n)
-			}
-		default:
+		if !p.Alive() && p.count(name) < n {
+			p.t.Fatalf("%s ended with code %d before it said %q %d times", p, p.Code(), name, n)
 		}
 		return false
 	})
@@ -198,55 +144,22 @@ func (p *process) await(name string, n int) said {
 	return p.first[name]
 }
 
-func (p *process) signal(s syscall.Signal) { syscall.Kill(p.pid, s) }
-
-func (p *process) alive() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
-}
-
-func (p *process) kill() {
-	if p.alive() {
-		p.signal(syscall.SIGKILL)
-		<-p.done
-	}
-}
-
 // leave asks it to go and returns the exit code.
 func (p *process) leave() int {
 	p.t.Helper()
-	p.signal(syscall.SIGTERM)
+	p.Signal(syscall.SIGTERM)
 	return p.ended()
 }
 
 // ended waits for the end of who was asked to go, and returns the exit code.
 func (p *process) ended() int {
 	p.t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(40 * time.Second):
-		p.t.Fatalf("%s %d does not end", p.cmd.Args[1], p.pid)
-	}
-	return p.code
+	return p.Ended(40 * time.Second)
 }
 
 func program(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, args...)
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "VIGIL_") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
-	return cmd
+	return servertest.Program(t, args...)
 }
 
 // server is a running server; bind is its first endpoint.
@@ -349,12 +262,12 @@ func (h holdings) String() string {
 
 func (s *server) holdings() (h holdings) {
 	s.t.Helper()
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", s.pid))
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", s.PID))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	h.mappings = strings.Count(string(maps), "/dev/shm/vigil-kv")
-	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.pid))
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.PID))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -369,7 +282,7 @@ func (s *server) holdings() (h holdings) {
 // cpu is the processor time that it has used, user and system together.
 func (p *process) cpu() time.Duration {
 	p.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -396,12 +309,6 @@ func (s *server) heap() uint64 {
 		s.t.Fatal(err)
 	}
 	return n
-}
-
-// segmentsOf lists what a process of ours made in shared memory.
-func segmentsOf(pid int) []string {
-	list, _ := filepath.Glob(fmt.Sprintf("/dev/shm/vigil-*_%d_*", pid))
-	return list
 }
 
 func eventually(t testing.TB, what string, limit time.Duration, ok func() bool) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"vigil/cmd/server/servertest"
 	"vigil/core"
 )
 
@@ -33,7 +34,7 @@ const saturated = 256
 // the same client in the same run; and the hardened design's within 5% of the
 // document's. The three take turns.
 func TestPingThroughput(t *testing.T) {
-	if raceOn {
+	if servertest.Race {
 		t.Skip("the race detector is no measure of speed")
 	}
 	echo := dial(t, startEcho(t))
@@ -84,7 +85,7 @@ func TestPingThroughput(t *testing.T) {
 
 // A thousand workers that only ping every 10 s cost under 3% of a core.
 func TestAThousandQuietWorkers(t *testing.T) {
-	if raceOn {
+	if servertest.Race {
 		t.Skip("the race detector is no measure of speed")
 	}
 	const workers, interval = 1000, 10 * time.Second
@@ -142,7 +143,7 @@ func TestAThousandQuietWorkers(t *testing.T) {
 // deployed. How long a scan of as many takes is measured inside the loop, where
 // it can be timed alone (core/loop, TestWhatAHundredThousandInstancesCost).
 func TestWhatATrackedInstanceTakes(t *testing.T) {
-	if raceOn {
+	if servertest.Race {
 		t.Skip("the race detector keeps a shadow of everything")
 	}
 	n := of(20_000, 100_000)

@@ -1,5 +1,0 @@
-//go:build !race
-
-package endurance_test
-
-const raceOn = false
