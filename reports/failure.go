@@ -95,6 +95,9 @@ func failure(b *bytes.Buffer, sc *Scenario, design string, width int, on ink) {
 		// Never wrapped: it is there to be copied.
 		field(b, "replay", on.paint(bold, v.Replay), 0)
 	}
+	if v.Shrink != "" {
+		field(b, "shrink", on.paint(bold, v.Shrink), 0)
+	}
 }
 
 // when says where in which run.

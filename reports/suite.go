@@ -136,6 +136,7 @@ type Violation struct {
 	Verdict  Verdict `json:"-"` // what kind of failure this one is
 	Declared bool    `json:"-"` // the scenario declares it under this design
 	Replay   string  `json:"-"` // the exact command that replays it
+	Shrink   string  `json:"-"` // the exact command that minimises it; empty where there is no capsule
 }
 
 // Totals are sums over the scenarios; WallSeconds is the time that the person

@@ -64,6 +64,21 @@ type Source interface {
 	Draw(purpose Purpose, actor int, n uint64) uint64
 }
 
+// NamedSource is a Source that is told what a decision about a drawn world is
+// about: "workers", "what", "for". A search that draws worlds of a kind needs to
+// know it; a tape does not.
+type NamedSource interface {
+	Source
+	DrawNamed(what string, purpose Purpose, actor int, n uint64) uint64
+}
+
+// OrderSource is a Source that chooses among simultaneous events by whose they
+// are: the process that takes the step, 0 for the server and what is nobody's.
+type OrderSource interface {
+	Source
+	DrawOrder(whose []int32) uint64
+}
+
 // Choices is the one source of every decision that the world makes: the tape.
 // It belongs to one run at a time.
 type Choices struct {
@@ -109,6 +124,40 @@ func (c *Choices) Below(purpose Purpose, actor int, n uint64) uint64 {
 		}
 	} else {
 		v, _ = bits.Mul64(c.next(purpose, actor), n)
+	}
+	if c.tape != nil {
+		c.tape.add(purpose, actor, v)
+	}
+	return v
+}
+
+// Named is Below for a source that wants to know what the decision is about.
+func (c *Choices) Named(what string, purpose Purpose, actor int, n uint64) uint64 {
+	source, ok := c.source.(NamedSource)
+	if !ok {
+		return c.Below(purpose, actor, n)
+	}
+	return c.keep(purpose, actor, n, source.DrawNamed(what, purpose, actor, n))
+}
+
+// order decides which of several simultaneous events comes first.
+func (c *Choices) order(events []event) int {
+	n := uint64(len(events))
+	source, ok := c.source.(OrderSource)
+	if !ok {
+		return int(c.Below(ForOrder, 0, n))
+	}
+	var whose [maxTies]int32
+	for i := range events {
+		whose[i] = events[i].whose()
+	}
+	return int(c.keep(ForOrder, 0, n, source.DrawOrder(whose[:n])))
+}
+
+// keep folds what a source decided into range and records it.
+func (c *Choices) keep(purpose Purpose, actor int, n, v uint64) uint64 {
+	if v >= n {
+		v %= n
 	}
 	if c.tape != nil {
 		c.tape.add(purpose, actor, v)

@@ -38,6 +38,18 @@ func (e *event) before(o *event) bool {
 	return e.at < o.at || e.at == o.at && e.seq < o.seq
 }
 
+// whose is the process that takes the step: a link's far end is its worker's,
+// and what is nobody's is the server's.
+func (e *event) whose() int32 {
+	switch e.kind {
+	case evTimer, evStart, evRegister, evTraffic, evPoll:
+		return e.who
+	case evReach, evReply, evTake, evConnect:
+		return e.who + 1
+	}
+	return 0
+}
+
 // heap is the queue of what is going to happen, in order of time. What comes
 // soon lies in a small 4-ary heap; what comes later is only sorted into slices
 // of time, and what comes much later into a heap of its own. So the cost of an
@@ -192,7 +204,7 @@ func (h *heap) next(c *Choices) event {
 		ties[n] = h.soon.pop()
 		n++
 	}
-	chosen := int(c.Below(ForOrder, 0, uint64(n)))
+	chosen := c.order(ties[:n])
 	for i := 0; i < n; i++ {
 		if i != chosen {
 			h.soon.insert(ties[i])

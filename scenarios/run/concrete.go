@@ -13,8 +13,8 @@ import (
 // worlds, without protections. It reads the first decisions of one stream,
 // which IsWorldStream names; the rest of the tape is the run's.
 func DrawPlan(s *scenarios.Scenario, tape *sim.Choices) *sim.Plan {
-	plan := RandomPlan(menuNamed(s.Random), func(_ string, n int) int {
-		return int(tape.Below(sim.ForStory, worldActor, uint64(n)))
+	plan := RandomPlan(menuNamed(s.Random), func(what string, n int) int {
+		return int(tape.Named(what, sim.ForStory, worldActor, uint64(n)))
 	})
 	plan.Until = s.Plan.Until
 	if plan.FaultsOver >= plan.Until {

@@ -9,6 +9,7 @@ import (
 	"vigil/scenarios"
 	"vigil/scenarios/monitor"
 	"vigil/sim"
+	"vigil/sim/explore"
 )
 
 // Run is what one run came to.
@@ -20,8 +21,8 @@ type Run struct {
 	End        core.Time
 	Panic      string // the code under test panicked: with what, and where
 	Violations []Violation
-	// Struck says of each step whether it struck.
-	Unfired []int
+	Unfired    []int // the steps that struck nothing
+	Met        Met   // what the run met
 }
 
 // Player plays runs, one at a time, and judges them. It belongs to one
@@ -33,6 +34,8 @@ type Player struct {
 	world       *sim.World
 	choices     *sim.Choices
 	stages      map[*scenarios.Scenario]*stage
+	states      states
+	features    *explore.Features // of the search that the player plays for; nil for none
 }
 
 // stage is what the runs of one scenario share.
@@ -40,6 +43,7 @@ type stage struct {
 	plan     *sim.Plan
 	monitors *monitor.Set
 	judge    *Judge
+	states   *states
 	extra    sim.Observer
 }
 
@@ -47,6 +51,7 @@ type stage struct {
 func (st *stage) Observe(r *core.Record) {
 	st.monitors.Observe(r)
 	st.judge.Observe(r)
+	st.states.Observe(r)
 	if st.extra != nil {
 		st.extra.Observe(r)
 	}
@@ -66,7 +71,7 @@ func (p *Player) stage(s *scenarios.Scenario) *stage {
 	st := p.stages[s]
 	if st == nil {
 		plan := compile(s, p.protections, p.workers)
-		st = &stage{plan: plan, monitors: monitor.New(SetupOf(plan)), judge: NewJudge(s, p.design, p.protections)}
+		st = &stage{plan: plan, monitors: monitor.New(SetupOf(plan)), judge: NewJudge(s, p.design, p.protections), states: &p.states}
 		p.stages[s] = st
 	}
 	return st
@@ -86,6 +91,7 @@ func (p *Player) PlayTape(s *scenarios.Scenario, seed uint64, tape *sim.Choices,
 	}
 	st.monitors.Reset()
 	st.judge.Reset()
+	st.states.begin(st.plan, p.features)
 	st.extra = extra
 	r := p.world.Run(st.plan, tape, st)
 	out = Run{Seed: seed, Hash: r.Hash, Events: r.Events, Records: r.Records, End: r.End, Panic: r.Panic, Unfired: r.Unfired}
@@ -103,6 +109,7 @@ func (p *Player) PlayTape(s *scenarios.Scenario, seed uint64, tape *sim.Choices,
 		return out
 	}
 	p.collect(s, st, &out)
+	out.Met = metBy(st.plan, out.Unfired, p.states.met)
 	return out
 }
 

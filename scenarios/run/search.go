@@ -1,0 +1,174 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"vigil/core"
+	"vigil/scenarios"
+	"vigil/sim"
+	"vigil/sim/explore"
+)
+
+// SearchOptions say how a scenario's runs are searched.
+type SearchOptions struct {
+	Design      string
+	Protections core.Protections
+	Strategy    explore.Strategy
+	Runs        uint64        // at most, of all shards; 0 where the time is the bound
+	For         time.Duration // 0 where the runs are the bound
+	Jobs        int
+	Stop        bool // at the first finding
+	// Shard and Shards as explore.Options has them.
+	Shard, Shards uint64
+	Keep          int // findings kept of each invariant, the lowest runs; 0 is 4
+	Progress      func(explore.Progress)
+}
+
+// Finding is a run that broke something that its scenario does not declare.
+type Finding struct {
+	Run        uint64
+	Violations []Violation // what is not declared
+	Hash       core.Digest
+	Tape       *sim.Tape // every decision
+	Result     Run
+}
+
+// Campaign is what a search came to.
+type Campaign struct {
+	explore.Report
+	Verdict  Verdict // the gravest of what was found
+	Events   uint64
+	Sim      core.Time
+	Wall     time.Duration
+	Tally    Tally
+	Coverage Coverage
+	Findings []Finding
+	Broke    map[string]uint64 // runs that broke each invariant
+	Blame    []Blame
+}
+
+// looksFor reports whether a violation is what a search looks for. That a step
+// found nothing to strike is not: the tape chose its moment.
+func looksFor(v *Violation) bool {
+	return !v.Declared && v.Invariant != "step"
+}
+
+// searched is what a trial hands to the fold beside the outcome.
+type searched struct {
+	run     Run
+	factors factorSet
+}
+
+// Search plays a scenario by the tapes of a strategy.
+func Search(ctx context.Context, s *scenarios.Scenario, o SearchOptions) (*Campaign, error) {
+	if !slices.Contains(scenarios.Designs, o.Design) {
+		return nil, fmt.Errorf("design must be one of %v; got %q", scenarios.Designs, o.Design)
+	}
+	if o.Keep == 0 {
+		o.Keep = 4
+	}
+	c := &Campaign{Verdict: Pass, Broke: map[string]uint64{}}
+	blame := newBlame(s)
+	began := time.Now()
+	seed := seedOf(o.Strategy)
+	job := func() explore.Trial[searched] {
+		p := NewPlayer(o.Design, o.Protections)
+		return func(run uint64, tape *sim.Choices, out *explore.Outcome, more *searched) {
+			p.features = &out.Features
+			more.run = p.PlayTape(s, seed(run), tape, nil)
+			more.run.Violations = slices.DeleteFunc(more.run.Violations, func(v Violation) bool { return !looksFor(&v) })
+			out.Hash, out.Found = more.run.Hash, len(more.run.Violations) > 0
+			more.factors = factorsOf(s, p.planOf(s), more.run.Unfired, p.states.struck)
+		}
+	}
+	c.Report = explore.Search(ctx, o.Strategy, explore.Options{
+		Runs: o.Runs, For: o.For, Jobs: o.Jobs, Stop: o.Stop, Shard: o.Shard, Shards: o.Shards, Progress: o.Progress,
+	}, job, func(run uint64, out *explore.Outcome, more *searched) {
+		r := &more.run
+		c.Events += r.Events
+		c.Sim += r.End
+		c.Tally.Add(&r.Met)
+		blame.add(&more.factors, r.Violations)
+		if len(r.Violations) == 0 {
+			return
+		}
+		wanted := false
+		for i := range r.Violations {
+			v := &r.Violations[i]
+			c.Verdict = Gravest(c.Verdict, v.Verdict)
+			if !repeated(r.Violations[:i], v.Invariant) {
+				c.Broke[v.Invariant]++
+				wanted = wanted || c.Broke[v.Invariant] <= uint64(o.Keep)
+			}
+		}
+		if wanted {
+			c.Findings = append(c.Findings, Finding{Run: run, Violations: r.Violations, Hash: r.Hash, Tape: out.Tape, Result: *r})
+		}
+	})
+	c.Wall = time.Since(began)
+	c.Blame = blame.verdicts()
+	c.record(s, o)
+	c.Coverage = c.coverage(s, &o)
+	return c, nil
+}
+
+// seedOf says by which seed simrun run would play a run of a strategy; where
+// none would, it is the run's number, for reports.
+func seedOf(strategy explore.Strategy) func(run uint64) uint64 {
+	first := uint64(0)
+	if r, ok := strategy.(*explore.Random); ok {
+		first = r.First
+	}
+	return func(run uint64) uint64 { return first + run }
+}
+
+// planOf is the plan of the scenario's last run.
+func (p *Player) planOf(s *scenarios.Scenario) *sim.Plan {
+	if st := p.stages[s]; st != nil {
+		return st.plan
+	}
+	return s.Plan // the run panicked
+}
+
+// record plays the findings once more to record their tapes, where the strategy
+// did not. The same decisions must give the same run.
+func (c *Campaign) record(s *scenarios.Scenario, o SearchOptions) {
+	decider := o.Strategy.Job()
+	p := NewPlayer(o.Design, o.Protections)
+	for i := range c.Findings {
+		f := &c.Findings[i]
+		if f.Tape != nil {
+			continue
+		}
+		choices := decider.Decide(f.Run)
+		f.Tape = &sim.Tape{}
+		choices.Record(f.Tape)
+		again := p.PlayTape(s, f.Result.Seed, choices, nil)
+		if again.Hash != f.Hash {
+			c.Verdict = Gravest(c.Verdict, Nondeterminism)
+			f.Violations = append(f.Violations, Violation{
+				Seed: f.Result.Seed, Invariant: "determinism", Verdict: Nondeterminism, At: again.End,
+				Message: fmt.Sprintf("the same decisions gave %d events with hash %016x, then %d with %016x", f.Result.Events, uint64(f.Hash), again.Events, uint64(again.Hash)),
+			})
+		}
+	}
+}
+
+// Invariants are what the campaign saw broken, the most often first.
+func (c *Campaign) Invariants() []string {
+	var names []string
+	for name := range c.Broke {
+		names = append(names, name)
+	}
+	sort.Slice(names, func(i, k int) bool {
+		if c.Broke[names[i]] != c.Broke[names[k]] {
+			return c.Broke[names[i]] > c.Broke[names[k]]
+		}
+		return names[i] < names[k]
+	})
+	return names
+}
