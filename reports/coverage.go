@@ -3,6 +3,8 @@ package reports
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +26,9 @@ type Coverage struct {
 	NoProtection []string `json:"protections_not_met"`
 }
 
+// fewRuns is how many runs say what never comes.
+const fewRuns = 25
+
 // write writes the coverage of one scenario as labelled lines.
 func (c *Coverage) write(b *bytes.Buffer, width int) {
 	for _, x := range []struct {
@@ -37,7 +42,10 @@ func (c *Coverage) write(b *bytes.Buffer, width int) {
 			continue
 		}
 		text := fmt.Sprintf("%d of %d %s", len(x.met), all, x.verb)
-		if len(x.none) > 0 {
+		switch {
+		case len(x.met) > 0 && len(x.met) < len(x.none):
+			text += ": " + strings.Join(slices.Sorted(maps.Keys(x.met)), ", ")
+		case len(x.none) > 0 && c.Runs >= fewRuns: // a search that found something in its third run has met little
 			text += "; never: " + strings.Join(x.none, ", ")
 		}
 		field(b, x.label, text, width)

@@ -51,6 +51,8 @@ type Campaign struct {
 	Violations []Violation       `json:"violations"`
 	Blame      []Blame           `json:"blame"`
 
+	Notes []string `json:"notes,omitempty"`
+
 	Title string `json:"-"`
 	File  string `json:"-"`
 }
@@ -127,7 +129,7 @@ func (e *Exploration) Suite() *Suite {
 		c := &e.Campaigns[i]
 		sc := Scenario{
 			Name: c.Name, ID: c.ID, Verdict: c.Verdict, Runs: int(c.Runs), FailedRuns: int(c.Found), Events: c.Events,
-			SimSeconds: c.SimSeconds, WallSeconds: c.Wall, Hash: c.Hash, Violations: c.Violations, File: c.File, Story: c.Title, Cut: !c.Whole,
+			SimSeconds: c.SimSeconds, WallSeconds: c.Wall, Hash: c.Hash, Violations: c.Violations, File: c.File, Story: c.Title, Notes: c.Notes, Cut: !c.Whole,
 		}
 		wall += c.Wall
 		list = append(list, sc)

@@ -65,7 +65,7 @@ func failure(b *bytes.Buffer, sc *Scenario, design string, width int, on ink) {
 		field(b, "verdict", string(sc.Verdict)+": "+sc.Verdict.words(), width)
 		field(b, "invariant", v.Invariant, width)
 	}
-	if v.Token != "" { // without one it is about all runs, not about one
+	if v.Token != "" || v.Capsule != "" { // without one it is about all runs, not about one
 		field(b, "when", when(v), width)
 	}
 	if len(v.Actors) > 0 {
@@ -102,6 +102,9 @@ func failure(b *bytes.Buffer, sc *Scenario, design string, width int, on ink) {
 
 // when says where in which run.
 func when(v *Violation) string {
+	if v.Run > 0 {
+		return fmt.Sprintf("at %.6fs of virtual time, run %d", v.AtSeconds, v.Run)
+	}
 	return fmt.Sprintf("at %.6fs of virtual time, seed %d", v.AtSeconds, v.Seed)
 }
 

@@ -132,6 +132,8 @@ type Violation struct {
 	Seed      uint64   `json:"seed"`
 	Token     string   `json:"token"`
 	Capsule   string   `json:"capsule"` // path of the capsule; empty where none was written
+	// Run is the run's number in a search whose runs are of no seed, from 1.
+	Run uint64 `json:"run,omitempty"`
 
 	Verdict  Verdict `json:"-"` // what kind of failure this one is
 	Declared bool    `json:"-"` // the scenario declares it under this design

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vigil/reports"
-	"vigil/scenarios"
+	"vigil/scenarios/capsule"
 	"vigil/scenarios/run"
 	"vigil/sim"
 	"vigil/sim/explore"
@@ -87,8 +86,11 @@ interrupted.`,
   simrun explore --runs 20000 --until-found=false --why   what do failures come with
   simrun explore my-story.yaml --strategy coverage --corpus-dir corpus
   simrun explore --runs 100000 --shard 1/4 --json shard1/result.json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return &usageError{"explore searches one scenario or one file at a time; a file's variants are searched one after the other"}
+			}
 			return f.run(cmd, s, common, args)
 		},
 	}
@@ -294,6 +296,8 @@ func (e *exploration) choose(s selected, row *reports.Campaign) (explore.Strateg
 		strategy := &explore.PCT{Seed: e.seed, Depth: e.depth, Steps: steps}
 		row.PCT = &reports.PCT{Depth: e.depth, Processes: processes, Steps: steps, Chance: strategy.Chance(processes)}
 		return strategy, nil, nil
+	case "exhaustive":
+		return nil, nil, &usageError{"--strategy exhaustive is not in this build"}
 	case "coverage":
 		strategy := &explore.Coverage{Seed: e.seed}
 		k := &keeper{dir: e.corpus, strategy: strategy}
@@ -356,24 +360,56 @@ func causesOf(list []explore.Cause) []reports.Cause {
 	return out
 }
 
-// findings turns findings into violations, each with what replays it.
+// findings writes the findings as capsules and turns them into violations, each
+// with what replays it.
 func (e *exploration) findings(row *reports.Campaign, s selected, c *run.Campaign, folder *string) error {
 	for i := range c.Findings {
 		f := &c.Findings[i]
+		if *folder == "" { // asked for or not: a finding that is lost is none
+			made, err := newFolder(filepath.Join("out", "explore"))
+			if err != nil {
+				return err
+			}
+			*folder = made
+		}
 		token := ""
 		if e.strategy == "random" {
 			token = newToken(s, f.Result.Seed, e.design, f.Hash).String()
 		}
+		path, complaint := e.keep(s, f, *folder)
+		if complaint != "" {
+			row.Notes = append(row.Notes, complaint)
+		}
 		for k := range f.Violations {
 			v := violationOf(&f.Violations[k])
-			v.Token = token
-			if token != "" {
+			v.Token, v.Capsule = token, path
+			if token == "" {
+				v.Run = f.Run + 1
+			}
+			switch {
+			case path != "":
+				v.Replay, v.Shrink = replayCommand(path), programName()+" shrink "+path
+			case token != "":
 				v.Replay = replayCommand(token)
 			}
 			row.Violations = append(row.Violations, v)
 		}
 	}
 	return nil
+}
+
+// keep writes a finding as a capsule and returns its path, or why there is none.
+func (e *exploration) keep(s selected, f *run.Finding, folder string) (path, complaint string) {
+	kept, err := capsule.Of(s.Scenario, e.design.preset, e.design.protections, f.Result.Seed, f.Tape, f.Result)
+	if err == nil {
+		name := strings.ReplaceAll(s.ID, "/", "-")
+		path = filepath.Join(folder, fmt.Sprintf("%s-%s-%d.capsule", name, e.strategy, f.Run+1))
+		err = kept.Write(path)
+	}
+	if err != nil {
+		return "", fmt.Sprintf("run %d has no capsule: %s", f.Run+1, oneLine(err.Error()))
+	}
+	return path, ""
 }
 
 // part is one shard of several, from 1; zero is the whole.
@@ -400,18 +436,3 @@ func parseShard(text string) (part, error) {
 	}
 	return p, nil
 }
-
-// keeper keeps the corpus of a search that is guided by coverage in a folder.
-type keeper struct {
-	dir      string
-	strategy *explore.Coverage
-	err      error
-}
-
-var errNoCorpus = errors.New("not yet")
-
-func (k *keeper) read() ([]*sim.Tape, error) { return nil, errNoCorpus }
-
-func (k *keeper) keep(uint64, *sim.Tape) {}
-
-var _ = scenarios.Designs

@@ -79,6 +79,8 @@ var steady = []struct {
 	by      string
 }{
 	{regexp.MustCompile(`in [0-9.]+(us|ms|s|min): [0-9.,]+[MG]? events/s, [0-9.,]+[MG]?x real time`), "in TIME: N events/s, Nx real time"},
+	{regexp.MustCompile(`in [0-9.]+(us|ms|s|min): [0-9.,]+ runs/s`), "in TIME: N runs/s"},
+	{regexp.MustCompile(`[0-9,]+ of state, record and fault; run [0-9,]+ met`), "N of state, record and fault; run N met"},
 	{regexp.MustCompile(`\.[0-9a-f]{16}\b`), ".CHECK"},
 	{regexp.MustCompile(`hash [0-9a-f]{16}`), "hash HASH"},
 	{regexp.MustCompile(`[0-9]+\.[0-9]{6}s`), "TIME"},
