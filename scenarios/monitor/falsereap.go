@@ -11,6 +11,11 @@ import (
 // pool: that wait is the server's, not the worker's. A signal at the very
 // instant of the removal might have come after it, and does not count.
 
+// Undisturbed are the words of the violation that rests on no signal but on the
+// belief that a worker whom no fault touched was heard: with real processes the
+// host may have kept it from its processor.
+const Undisturbed = "it ran undisturbed"
+
 // reapJudged judges a removal by the reaper (or by proof of death), before the
 // instance loses its context. insertedAt and decidedAt are of that context.
 func (m *Set) reapJudged(in *instance, kind int, cause core.RemovalCause, insertedAt, decidedAt, at core.Time) {
@@ -54,8 +59,8 @@ func (m *Set) reapJudged(in *instance, kind int, cause core.RemovalCause, insert
 	k := &m.workers[in.worker]
 	if calm := max(k.calm, m.upSince, insertedAt); k.calmly() && calm != never && decidedAt.Sub(calm) > window {
 		if m.first(noFalseReap, in.worker) {
-			m.report(noFalseReap, at, fmt.Sprintf("%s was reaped alive and idle: it ran undisturbed since %s, longer than its %s of %s",
-				m.whose(in), seconds(calm), name, seconds(window)), in.worker)
+			m.report(noFalseReap, at, fmt.Sprintf("%s was reaped alive and idle: %s since %s, longer than its %s of %s",
+				m.whose(in), Undisturbed, seconds(calm), name, seconds(window)), in.worker)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"vigil/scenarios/monitor"
 	"vigil/scenarios/run"
 )
 
@@ -74,6 +75,11 @@ func timing(v *run.Violation) bool {
 	switch v.Invariant {
 	case "CONVERGE", "RECLAIM", "ISOLATE", "TERMINAL", "VISIBLE", "step", "break":
 		return true
+	case "NO-FALSE-REAP":
+		// That a live worker ran undisturbed and so must have been heard is what a
+		// host that kept it waiting refutes. A signal that came in time and was
+		// ignored is the server's own.
+		return strings.Contains(v.Message, monitor.Undisturbed)
 	}
 	return strings.HasPrefix(v.Invariant, "expect ") && !strings.Contains(v.Message, "blocks-wrong")
 }
