@@ -19,8 +19,8 @@ run: ## the whole scenario suite in the simulator (ARGS="A1 --seeds 50" for less
 	@CGO_ENABLED=0 $(GO) build -o bin/simrun ./cmd/simrun
 	@bin/simrun run $(ARGS)
 
-REAL ?= A1 A2 A4 A5 A6 A7 A8 A9 A10 A12 A14 A15
-real: ## scenarios with real processes (REAL="A1 A6" for some; needs libzmq)
+REAL ?= A1 A2 A4 A5 A6 A7 A8 A9 A10 A12 A14 A15 B1 B2 B3 B4 B6 B7 B10 B13
+real: ## scenarios with real processes, three minutes (REAL="A1 A6" for some, REAL= for all; needs libzmq)
 	@scripts/deps
 	@$(GO) build -o bin/server ./cmd/server
 	@CGO_ENABLED=0 $(GO) build -o bin/simrun ./cmd/simrun
@@ -48,7 +48,7 @@ breaks: ## break the core by hand, one defect at a time; each must turn the suit
 readme: ## record the failing story of the README again
 	@scripts/readme-story
 
-nightly: ## full counts: 200 seeds of each design, long properties, 5 minutes of each fuzz target, every break
+nightly: ## full counts: 200 seeds of each design, ten rounds of real processes, long properties, 5 minutes of each fuzz target, every break
 	@scripts/deps
 	$(MAKE) lint
 	RAPID_CHECKS=5000 $(GO) test -count=1 -timeout 60m ./...
@@ -58,6 +58,8 @@ nightly: ## full counts: 200 seeds of each design, long properties, 5 minutes of
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun protections --seeds 500
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun protections --pairings --seeds 50
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun doctor
+	$(MAKE) real REAL=
+	$(MAKE) real ARGS="--seeds 1..9"
 	$(MAKE) breaks
 	$(MAKE) fuzz FUZZTIME=5m
 

@@ -91,7 +91,7 @@ func launch(f func()) {
 		launcher.jobs = make(chan func())
 		go func() {
 			runtime.LockOSThread()
-			syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), urgent) // what it starts inherits it
+			hurryThread() // what it starts inherits it
 			for job := range launcher.jobs {
 				job()
 			}
@@ -107,7 +107,8 @@ func launch(f func()) {
 func spawn(env []string, line, report func([]byte), name string, args ...string) (*child, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Env = env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	withParent(cmd.SysProcAttr)
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	c.tail.take = report
 	cmd.Stderr = &c.tail

@@ -71,6 +71,9 @@ func Suite(ctx context.Context, list []*scenarios.Scenario, o Options) ([]Outcom
 	if o.Scale < 1 || o.Scale > MaxScale {
 		return nil, fmt.Errorf("--time-scale must be from 1 to %d; got %d", MaxScale, o.Scale)
 	}
+	if !supported {
+		return nil, fmt.Errorf("--real %s: playing real processes needs Linux; the simulator runs here", o.Server)
+	}
 	path, err := filepath.Abs(o.Server)
 	if err == nil {
 		var info os.FileInfo
