@@ -39,6 +39,7 @@ type journal struct {
 	// gone; the journal's goroutine alone uses it.
 	decided map[core.InstanceID]core.Record
 	reaped  func() // after a context was reaped
+	recent  recent
 }
 
 func newJournal(log *slog.Logger, reaped func()) *journal {
@@ -115,13 +116,18 @@ func (j *journal) write(r *core.Record) {
 	case core.ContextRemoved:
 		switch core.RemovalCause(r.A) {
 		case core.RemovedByReaper:
-			if d, ok := j.decided[r.Instance]; ok {
+			d, ok := j.decided[r.Instance]
+			if ok {
+				j.recent.add(r, &d)
 				delete(j.decided, r.Instance)
 				who = append(who, "silent_seconds", d.At.Sub(core.Time(d.A)).Seconds(), "window_seconds", time.Duration(d.B).Seconds(), "had_pinged", d.Flag)
+			} else {
+				j.recent.add(r, nil)
 			}
 			j.log.Warn("reaped: the instance fell silent; repeated reaps of one id mean that the window is too small", append(who, "times", r.B)...)
 			j.reaped()
 		case core.RemovedByProof:
+			j.recent.add(r, nil)
 			j.log.Warn("reaped: the instance's process is dead", append(who, "times", r.B)...)
 			j.reaped()
 		default:

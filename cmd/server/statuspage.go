@@ -69,6 +69,7 @@ type liveness struct {
 	Removed map[string]uint64 `json:"contexts_removed"`           // by reason
 	Scans   uint64            `json:"scans"`
 	Proof   proofStatus       `json:"proof_of_death"`
+	Recent  []reapStatus      `json:"recent_reaps"` // the latest first
 }
 
 type memoryStatus struct {
@@ -204,7 +205,7 @@ func (v *service) statusAnswer(ctx context.Context, q url.Values) (*statusPage, 
 		Oldest: seconds(oldest), Share: math.Round(share*1e4) / 1e4, Reaps: map[string]uint64{}, Removed: map[string]uint64{}, Scans: s.Counts.Records[core.ScanEnded],
 	}
 	t := v.router.Stats()
-	p.Liveness.Proof = v.proof(&t)
+	p.Liveness.Proof, p.Liveness.Recent = v.proof(&t), v.journal.recent.latest()
 	for _, x := range reapsOf(&s.Counts) {
 		p.Liveness.Reaps[x.reason] = x.count
 	}

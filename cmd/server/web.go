@@ -31,6 +31,7 @@ type web struct {
 
 func newWeb(v *service, l net.Listener) *web {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", overview())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", v.ready)
 	mux.HandleFunc("GET /status", v.answer(func(ctx context.Context, r *http.Request) (any, error) { return v.statusAnswer(ctx, r.URL.Query()) }))
