@@ -10,7 +10,7 @@ ARGS      ?=
 BENCHTIME ?= 1s
 export GOFLAGS ?= -buildvcs=false
 
-.PHONY: help run real test bench lint fuzz breaks readme nightly release clean
+.PHONY: help run real test bench lint fuzz breaks pages readme nightly release clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ fuzz: ## every fuzz target for FUZZTIME each (30s)
 breaks: ## break the core by hand, one defect at a time; each must turn the suite red
 	@$(GO) run ./scripts/breaks $(ARGS)
 
+PAGES := Browser|Link|Telephone|Page
+pages: ## the pages in a headless Chromium: that they work, and how fast (needs one: VIGIL_CHROMIUM names it)
+	VIGIL_BROWSER=required VIGIL_PAGES=measure CGO_ENABLED=0 $(GO) test -count=1 -v -run '$(PAGES)' ./cmd/simrun
+
 readme: ## record the failing story of the README again
 	@scripts/readme-story
 
@@ -61,6 +65,7 @@ nightly: ## full counts: 200 seeds of each design, ten rounds of real processes,
 	$(MAKE) real REAL=
 	$(MAKE) real ARGS="--seeds 1..9"
 	$(MAKE) breaks
+	VIGIL_PAGES=measure $(GO) test -count=1 -v -run '$(PAGES)' ./cmd/simrun # without a browser it says so
 	$(MAKE) fuzz FUZZTIME=5m
 
 release: ## the programs as people deploy them, into bin/release

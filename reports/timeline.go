@@ -207,6 +207,16 @@ func manner(r *core.Record) (telling, string) {
 	return oneByOne, ""
 }
 
+// Told reports whether a record is one that makes the story of a run: told one
+// by one, not counted or left out.
+func Told(r *core.Record) bool {
+	how, _ := manner(r)
+	return how == oneByOne || how == repeating && r.Kind != core.PingFailed
+}
+
+// Alarming reports whether a record says by itself that something is wrong.
+func Alarming(r *core.Record) bool { return style(r) == red }
+
 func style(r *core.Record) string {
 	switch r.Kind {
 	case core.FaultStruck:

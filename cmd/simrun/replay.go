@@ -12,13 +12,14 @@ import (
 
 func newReplay(s *streams, common *commonFlags) *cobra.Command {
 	var verbose, quiet bool
-	var scenario string
+	var scenario, html string
 	cmd := &cobra.Command{
 		Use:   "replay TOKEN [FILE] | DIR|SEGMENT",
 		Short: "Replay one run, or the recording of a real server",
 		Long: `Replay the one run that a token names, and print what happened in it: who did
 what when, what broke, and the verdict. Everyday things are counted; -v tells
-every record.
+every record. --html writes it as a page: a space-time diagram with a slider
+through virtual time, in one file that needs no network.
 
 The token of a scenario from a file holds the file's path as it was given then;
 give FILE where it lies elsewhere now. The exit code is that of the run's
@@ -32,6 +33,7 @@ silent, who left - becomes a scenario file.`,
 		Example: `  simrun replay v1.A8/pid.0.document.3fa29b3e77a1c4d5
   simrun replay TOKEN my-story.yaml
   simrun replay TOKEN -v | less
+  simrun replay TOKEN --html run.html
   simrun replay recording/
   simrun replay recording/ --scenario incident.yaml && simrun run incident.yaml`,
 		Args: cobra.ArbitraryArgs,
@@ -59,10 +61,16 @@ silent, who left - becomes a scenario file.`,
 			if err != nil {
 				return err
 			}
-			return replay(s.people(common, false), t, sc, quiet, verbose)
+			if html != "" {
+				if err := s.write(html, newPlayer(t.design).draw(sc, t.seed).Write); err != nil {
+					return err
+				}
+			}
+			return replay(s.people(common, html == "-"), t, sc, quiet, verbose)
 		},
 	}
 	cmd.Flags().StringVar(&scenario, "scenario", "", "with a recording: write its outline as a scenario to `FILE`, - for standard output")
+	cmd.Flags().StringVar(&html, "html", "", "write the run's timeline as a page to `FILE`, - for standard output")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print the verdict only")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "tell every record")
 	return cmd

@@ -74,10 +74,7 @@ var routine = [256]bool{
 
 // Observe takes one record of the run.
 func (st *Story) Observe(r *core.Record) {
-	if r.Kind == core.WorkerStarted {
-		st.lives.begin(int(r.Actor)-int(core.FirstWorker), r.Instance)
-	}
-	st.follow(r)
+	st.enter(r)
 	if !st.Everything && routine[r.Kind] && !(r.Kind == core.ScanEnded && r.A > 0) {
 		return
 	}
@@ -87,6 +84,22 @@ func (st *Story) Observe(r *core.Record) {
 	}
 	worker, _ := st.lives.find(r)
 	st.Lines = append(st.Lines, Line{At: r.At, Actor: st.actor(r), Words: st.WordsOf(r, int(worker)), Record: *r})
+}
+
+// Say takes the next record of the run and returns its words; it keeps none. A
+// story is told by Observe or by Say, not by both.
+func (st *Story) Say(r *core.Record) string {
+	st.enter(r)
+	worker, _ := st.lives.find(r)
+	return st.WordsOf(r, int(worker))
+}
+
+// enter keeps what the words of later records need.
+func (st *Story) enter(r *core.Record) {
+	if r.Kind == core.WorkerStarted {
+		st.lives.begin(int(r.Actor)-int(core.FirstWorker), r.Instance)
+	}
+	st.follow(r)
 }
 
 // follow keeps whose context the server holds under each id. An id that two
