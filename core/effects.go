@@ -237,7 +237,7 @@ const (
 	TellRegistered     TellKind = iota // the first registration succeeded
 	TellRegisterFailed                 // it did not: the engine fails to start
 	TellWake                           // something ended: ask get_finished at the next engine step
-	TellFinished                       // answer of get_finished: Request ended, Outcome; Blocks are invalid
+	TellFinished                       // answer of get_finished: Request ended, Outcome; Blocks are invalid. Once, but for OutcomeFreed
 	TellShutdown                       // shutdown done
 	TellWarning                        // Failure says what an operator should know
 )
@@ -253,10 +253,12 @@ const (
 	OutcomeMissed          // a retrieve found nothing, its blocks are invalid
 	OutcomeFailed          // ended by an error or by degraded mode; a retrieve's blocks are invalid
 	OutcomeDropped         // never sent because the server was unhealthy
+	OutcomeHeld            // failed, but the server may still carry it out: its blocks stay taken until OutcomeFreed
+	OutcomeFreed           // no end: the blocks of a request that ended as held may be used again
 	outcomeEnd             // not an outcome
 )
 
-var outcomeNames = [outcomeEnd]string{"none", "stored", "loaded", "missed", "failed", "dropped"}
+var outcomeNames = [outcomeEnd]string{"none", "stored", "loaded", "missed", "failed", "dropped", "held", "freed"}
 
 // String is the outcome's name in reports and scenario files.
 func (o Outcome) String() string { return nameOf(outcomeNames[:], int(o)) }

@@ -38,11 +38,13 @@ type Protections struct {
 	// RequestDeadlines (worker, B7). A reply that was lost is waited for without
 	// end. With it, the worker ends what has waited for its timeout.
 	RequestDeadlines bool
-	// KeepBlocks (worker, B21). A document worker that turns unhealthy reports
+	// KeepBlocks (both, B21). A document worker that turns unhealthy reports
 	// what it has sent as ended, and its engine uses the blocks again; the
 	// server carries the request out late, and stores or overwrites what is in
 	// them by then. With it, a request that was sent ends by its reply or by its
-	// deadline, never by the health.
+	// deadline, never by the health; one that ends by its deadline keeps its
+	// blocks until the server says that it does not carry it out any more; and
+	// the server refuses what was sent before the register of its context.
 	KeepBlocks bool
 	// PingThroughRecovery (worker, B20). The document's recovery blocks the
 	// heartbeat, so a slow register starves its own liveness. With it, pings go

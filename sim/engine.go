@@ -237,6 +237,9 @@ func (e *engine) finished(t *core.Tell) {
 		if s.id != t.Request {
 			continue
 		}
+		if t.Outcome == core.OutcomeHeld {
+			return // it stays here, and room keeps its blocks
+		}
 		last := len(e.pending) - 1
 		e.pending[i] = e.pending[last]
 		e.pending = e.pending[:last]

@@ -457,6 +457,9 @@ func (e *controlled) finished(f *loop.Finished) {
 	if p == nil {
 		return
 	}
+	if f.Outcome == core.OutcomeHeld {
+		return // the server may still touch its blocks
+	}
 	delete(e.pending, f.Request)
 	if f.Store || f.Outcome != core.OutcomeLoaded || e.config.core.Mode != core.ModeServerDriven {
 		return

@@ -29,9 +29,10 @@ type unit struct {
 	random  *rand.Rand
 	free    []uint32
 	pending map[core.RequestID]submitted
-	stored  []known // prompts whose store ended well, the last so many
-	kept    int     // where the next one goes
-	fresh   uint64  // prompts made so far, where each store has a new one
+	held    map[core.RequestID][]uint32 // ended, and the server may still touch their blocks
+	stored  []known                     // prompts whose store ended well, the last so many
+	kept    int                         // where the next one goes
+	fresh   uint64                      // prompts made so far, where each store has a new one
 	last    core.RequestID
 	submits int
 	totals  totals
@@ -60,7 +61,7 @@ type submitted struct {
 // worker's core. The configuration's own chunk size is asked for once in a
 // load. nil without an error: the way out began meanwhile.
 func newUnit(ctx context.Context, c *workerConfig, shared *zmq.Context, out *printer, figures *meter) (made *unit, err error) {
-	u := &unit{c: c, out: out, figures: figures, pending: map[core.RequestID]submitted{}, failures: map[core.RequestID]core.Failure{}, broken: make(chan string, 1)}
+	u := &unit{c: c, out: out, figures: figures, pending: map[core.RequestID]submitted{}, held: map[core.RequestID][]uint32{}, failures: map[core.RequestID]core.Failure{}, broken: make(chan string, 1)}
 	if u.memory, err = newMemory(c); err != nil {
 		return nil, err
 	}
@@ -359,6 +360,11 @@ func (u *unit) collect(ctx context.Context) error {
 }
 
 func (u *unit) finished(f *loop.Finished) {
+	if f.Outcome == core.OutcomeFreed {
+		u.free = append(u.free, u.held[f.Request]...)
+		delete(u.held, f.Request)
+		return
+	}
 	s, ok := u.pending[f.Request]
 	if !ok {
 		return
@@ -419,11 +425,14 @@ func (u *unit) finished(f *loop.Finished) {
 		u.totals.Failed++
 		u.figures.failed()
 	}
-	// Blocks of a request that was given up may still be written to: the server
-	// does not know. They are not used again for a while.
-	if f.Outcome == core.OutcomeFailed {
+	// Blocks of a request that was given up without keep-blocks may still be
+	// written to: the server does not know. They are not used again for a while.
+	switch f.Outcome {
+	case core.OutcomeHeld:
+		u.held[f.Request] = s.blocks
+	case core.OutcomeFailed:
 		u.free = append(s.blocks, u.free...)
-	} else {
+	default:
 		u.free = append(u.free, s.blocks...)
 	}
 	u.say(l)

@@ -271,6 +271,8 @@ func (f *folder) waiting() {
 			f.instance(j.instance)
 			f.d.Bool(j.store)
 			f.d.Bool(s.current(j.instance, j.incarnation))
+			f.d.Bool(j.unwanted)
+			f.wanted(j.instance, j.sent)
 			if s.cfg.Protections.TransferKeepsAlive {
 				f.d.Since(f.now, j.began)
 			}
@@ -299,6 +301,11 @@ func (f *folder) queue(q *queue) {
 		f.d.Uint(uint64(r.Skip))
 		f.d.Uint(uint64(r.Timeout))
 		f.d.Uint(uint64(r.Records))
+		if moves(r.Type) {
+			f.wanted(r.Instance, r.UIDNumber)
+		} else if r.Type == wire.Settle {
+			f.wanted(r.Instance, r.Before)
+		}
 		f.d.Bytes(r.Event)
 		f.d.Bytes(r.RequestID)
 		f.d.Bytes(r.Key.Model)
@@ -319,6 +326,18 @@ func (f *folder) queue(q *queue) {
 		}
 		contentOf(&f.d, r)
 	}
+}
+
+// wanted folds a uid as far as an instance's limit tells it from others.
+func (f *folder) wanted(id core.InstanceID, uid uint64) {
+	if !f.s.cfg.Protections.KeepBlocks {
+		return
+	}
+	if pos := f.s.contexts.find(uint64(id)); pos >= 0 {
+		uid -= f.s.contexts.entries[pos].fence
+		f.d.Since(f.now, f.s.contexts.entries[pos].came)
+	}
+	f.d.Uint(uid)
 }
 
 func (f *folder) replyTo(t *replyTo) {

@@ -8,8 +8,8 @@ import (
 )
 
 // entry is one context in a registry: the liveness state of the design
-// document's section 5.1 and what its release needs. It is a cache line, since
-// a scan reads all of them.
+// document's section 5.1 and what its release needs. What a scan reads of all
+// of them comes first and fits a cache line.
 type entry struct {
 	instance    core.InstanceID
 	incarnation core.Incarnation
@@ -19,7 +19,13 @@ type entry struct {
 	about       *registration
 	latched     bool      // has pinged: the shorter window counts
 	transferred bool      // has stored or retrieved
-	peer        core.Peer // the connection that last spoke for it; with it the entry is a whole cache line
+	peer        core.Peer // the connection that last spoke for it
+	// fence and came tell what was meant for it, with keep-blocks: a transfer
+	// with a smaller uid was given up, or sent before the register that made it,
+	// and one that arrived before that register may be of another process that
+	// had the id (A8).
+	fence uint64
+	came  core.Time
 }
 
 // registration is what an instance said of itself. It never changes once it is

@@ -132,6 +132,8 @@ func (s *Server) runSync(now core.Time, m *message, out *core.Effects) {
 	case wire.Noop:
 		s.blank().Text = noopText
 		s.answer(out, m)
+	case wire.Settle:
+		s.giveUpOlder(m, out)
 	case wire.GetExperimental: // no experimental module; silence would cost a client 300 s
 		s.blank()
 		s.answer(out, m)

@@ -100,6 +100,9 @@ func (s *Server) open(now core.Time, m *message, about *registration, out *core.
 		},
 		op: core.Op(s.ops<<20 | uint64(pos)), since: now, arrived: m.arrived, held: !s.cfg.Protections.RegisterAside, reply: reply,
 	}
+	if s.cfg.Protections.KeepBlocks {
+		e.entry.fence, e.entry.came = m.r.UIDNumber, m.arrived
+	}
 	e.reply.set(m)
 	s.main.held = s.main.held || e.held
 	note(out, core.OpenBegan, core.ServerDriven, &e.entry, uint64(e.entry.mapping), uint64(e.op))

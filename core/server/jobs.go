@@ -35,6 +35,8 @@ type job struct {
 	lane        int32
 	state       jobState
 	store       bool
+	unwanted    bool   // store: its worker gave it up, so nothing of it is kept
+	sent        uint64 // the request's uid as a number
 	kind        wire.Type
 	uid, raw    []byte
 	event       []byte      // transfer: echoed
@@ -52,6 +54,7 @@ func (s *Server) startJob(m *message, state jobState) (int32, *job) {
 	j := &s.jobs.jobs[pos]
 	j.number, j.op, j.peer, j.deadline, j.began, j.state, j.kind = s.numbers, 0, m.peer, 0, 0, state, m.r.Type
 	j.instance, j.incarnation, j.mapping, j.chunks, j.lane, j.store = m.r.Instance, 0, 0, 0, -1, false
+	j.unwanted, j.sent = false, m.r.UIDNumber
 	j.uid = append(j.uid[:0], m.r.UID...)
 	j.raw = append(j.raw[:0], m.r.RawType...)
 	j.event, j.request, j.slots = j.event[:0], j.request[:0], j.slots[:0]

@@ -141,7 +141,7 @@ func copyRequest(to, from *wire.Request) {
 	to.Name = append(to.Name[:0], from.Name...)
 	to.Instance, to.NoInstance, to.OldNumber = from.Instance, from.NoInstance, from.OldNumber
 	to.TPSize, to.Skip, to.Timeout, to.Records = from.TPSize, from.Skip, from.Timeout, from.Records
-	to.Parcel, to.ParcelBytes = from.Parcel, from.ParcelBytes
+	to.Parcel, to.ParcelBytes, to.Before = from.Parcel, from.ParcelBytes, from.Before
 
 	k, f := &to.Key, &from.Key
 	k.Model = append(k.Model[:0], f.Model...)

@@ -24,7 +24,7 @@ import (
 // checksum that held.
 
 // snapshotVersion changes with every change of the format or of the state.
-const snapshotVersion = 4
+const snapshotVersion = 5
 
 // AppendSnapshot appends the state of s to b. Only between two steps.
 func (s *Server) AppendSnapshot(b []byte) []byte {

@@ -62,7 +62,7 @@ func (w *writer) request(r *wire.Request) {
 		r.WorldSize|r.Hints.NumKVHeads|r.Hints.TokensPerBlock|r.Hints.HeadDim|r.BlockSize|r.NumLayers|r.HiddenDim|r.HeadSize != 0 ||
 		r.UseMLA || r.Neox)
 	set(hasExports, len(r.Exports)+len(r.Groups) > 0)
-	set(hasNumbers, r.TPSize|r.Skip|int64(r.Timeout)|int64(r.Records) != 0 || r.Parcel != 0)
+	set(hasNumbers, r.TPSize|r.Skip|int64(r.Timeout)|int64(r.Records) != 0 || r.Parcel|r.Before != 0)
 	w.uint(uint64(r.Type))
 	w.uint(has)
 	w.bytes(r.UID)
@@ -139,6 +139,7 @@ func (w *writer) request(r *wire.Request) {
 		w.int(int64(r.Records))
 		w.uint(r.Parcel)
 		w.uint(r.ParcelBytes)
+		w.uint(r.Before)
 	}
 }
 
@@ -225,7 +226,7 @@ func (r *reader) request(q *wire.Request) {
 	if has&hasNumbers != 0 {
 		q.TPSize, q.Skip = r.int(), r.int()
 		q.Timeout, q.Records = time.Duration(r.int()), int(r.int())
-		q.Parcel, q.ParcelBytes = r.uint(), r.uint()
+		q.Parcel, q.ParcelBytes, q.Before = r.uint(), r.uint(), r.uint()
 	}
 }
 

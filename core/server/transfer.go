@@ -19,6 +19,10 @@ func (s *Server) getAndTouch(now core.Time, m *message, out *core.Effects) *entr
 	e := &s.contexts.entries[pos]
 	s.stampTransfer(out, core.ServerDriven, &s.contexts, m, now)
 	e.transferred, e.peer = true, m.peer
+	if s.cfg.Protections.KeepBlocks && (m.r.UIDNumber < e.fence || m.arrived < e.came) {
+		s.refuse(out, m, core.FailStale) // given up, or meant for an earlier context (B21)
+		return nil
+	}
 	if !fits(e.about, m) {
 		s.refuse(out, m, core.FailBadBlocks)
 		return nil
@@ -217,11 +221,15 @@ func (s *Server) copied(now core.Time, in *core.Input, out *core.Effects) {
 		switch {
 		case !j.store:
 			s.store.unlock(out, slot)
-		case ok:
+		case ok && !j.unwanted:
 			s.store.finish(out, slot)
 		default:
 			s.store.drop(out, slot)
 		}
+	}
+	why := in.Failure
+	if ok && j.unwanted {
+		ok, why = false, core.FailStale
 	}
 	moved := 0
 	if ok {
@@ -231,7 +239,7 @@ func (s *Server) copied(now core.Time, in *core.Input, out *core.Effects) {
 	if s.cfg.Protections.TransferKeepsAlive {
 		s.stampEnd(now, j, out)
 	}
-	s.endTransfer(out, pos, ok, moved, in.Failure)
+	s.endTransfer(out, pos, ok, moved, why)
 	if s.releases.live() > 0 {
 		s.copyGone(mapping, out)
 	}

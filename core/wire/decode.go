@@ -90,7 +90,7 @@ func (d *Decoder) decodeType(r *Request) bool {
 			r.refuse(core.FailUnknownType, 1, "is neither a number nor a name")
 			return false
 		}
-		r.Type = Named
+		r.Type = named(r.Name)
 		return true
 	}
 	if c.end(); c.fail != core.NoFailure {
@@ -235,6 +235,11 @@ func (d *Decoder) decodePayloads(p *payloads, r *Request) {
 		p.id()
 		p.text(&r.Model)
 		p.records()
+	case Settle:
+		p.id()
+		c := p.next()
+		r.Before = c.natural()
+		p.done(&c)
 	case RegisterRope:
 		p.id()
 		p.exports()

@@ -12,6 +12,8 @@ func EncodeRequest(f *core.Frames, r *Request) {
 	switch {
 	case r.Type == Named:
 		f.Bytes = appendText(f.Bytes, r.Name)
+	case r.Type == Settle:
+		f.Bytes = append(appendTextHead(f.Bytes, len(settleName)), settleName...)
 	case r.OldNumber:
 		f.Bytes = appendUint(f.Bytes, uint64(otherNumber(r.Type)))
 	default:
@@ -72,6 +74,10 @@ func EncodeRequest(f *core.Frames, r *Request) {
 		putID(f, r)
 		putText(f, r.Model)
 		putRecords(f, r.Records)
+	case Settle:
+		putID(f, r)
+		f.Bytes = appendUint(f.Bytes, r.Before)
+		f.EndPart()
 	case RegisterRope:
 		putID(f, r)
 		putExports(f, r)

@@ -105,6 +105,9 @@ func FuzzDecodeReply(f *testing.F) {
 		EncodeRefusal(&m, []byte{0}, []byte{byte(t)}, t, core.FailNotRegistered)
 		f.Add(join(&m))
 	}
+	var settled core.Frames
+	EncodeReply(&settled, []byte{0}, appendText(nil, []byte(settleName)), Settle, &reply)
+	f.Add(join(&settled))
 	var verdict core.Frames
 	EncodeReply(&verdict, []byte{0}, []byte{byte(Ping)}, Ping, &Reply{OK: true, Ping: PingVerdict{Aware: true, Boot: 5}})
 	f.Add(join(&verdict))

@@ -27,6 +27,7 @@ const (
 	MaxDepth        = 16       // nesting of values that are skipped
 	MaxRecords      = 1 << 16  // records in one REPORT_BLOCK_ALLOCATION
 	MaxSlotsInReply = 1 << 16  // pool slots in one reply
+	MaxSettled      = 1 << 10  // uids in the answer to a vigil.settle: one a lane at most
 	MaxPickle       = 4096     // bytes of one pickled wrapper; a CUDA one has about 700
 
 	// MaxTimeout is the longest wait that a request can ask for; longer ones,

@@ -25,12 +25,13 @@ func TestProtocolPageHasTheTables(t *testing.T) {
 	forms := map[result]string{
 		resultNone: "none", resultBool: "bool", resultStored: "(bytes, bool)", resultMaybe: "int or nil", resultInt: "int",
 		resultText: "str", resultContext: "map shm_name, pool_size", resultPrepareStore: "map context",
-		resultPrepareRetrieve: "map success, data, context",
+		resultPrepareRetrieve: "map success, data, context", resultInts: "list of int",
 	}
 	refusals := map[string]string{
 		forms[resultNone]: "nil", forms[resultBool]: "false", forms[resultStored]: "(empty, false)", forms[resultMaybe]: "nil",
 		forms[resultInt]: "0", forms[resultText]: "empty", "list of str": "empty", forms[resultContext]: "no name, no bytes",
 		forms[resultPrepareStore]: "no slots, no indices", forms[resultPrepareRetrieve]: "false, empty, empty",
+		forms[resultInts]: "nil",
 	}
 	for number := Type(1); number < firstDisputed; number++ {
 		e := entryOf(number)
@@ -43,12 +44,14 @@ func TestProtocolPageHasTheTables(t *testing.T) {
 		e := entryOf(number)
 		has(fmt.Sprintf(line, e.name, len(e.payloads), e.pool))
 	}
+	settle := entryOf(Settle)
+	has(fmt.Sprintf("| `%s` | %d | %v | %s |", settle.name, len(settle.payloads), settle.pool, forms[settle.result]))
 	for name, value := range map[string]int{
 		"MaxFrames": MaxFrames, "MaxMessageBytes": MaxMessageBytes, "MaxInlineBytes": MaxInlineBytes,
 		"MaxReplyBytes": MaxReplyBytes, "MaxUIDBytes": MaxUIDBytes, "MaxNameBytes": MaxNameBytes, "MaxTokens": MaxTokens,
 		"MaxBlocks": MaxBlocks, "MaxExports": core.MaxExports, "MaxGroups": core.MaxGroups, "MaxLayers": MaxLayers,
 		"MaxDimensions": MaxDimensions, "MaxText": MaxText, "MaxWord": MaxWord, "MaxSalt": MaxSalt, "MaxHandle": MaxHandle,
-		"MaxEvent": MaxEvent, "MaxFields": MaxFields, "MaxDepth": MaxDepth, "MaxRecords": MaxRecords, "MaxPickle": MaxPickle,
+		"MaxEvent": MaxEvent, "MaxFields": MaxFields, "MaxDepth": MaxDepth, "MaxRecords": MaxRecords, "MaxSettled": MaxSettled, "MaxPickle": MaxPickle,
 	} {
 		has(fmt.Sprintf("| %s | %d |", name, value))
 	}

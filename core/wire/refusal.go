@@ -34,7 +34,7 @@ func EncodeRefusal(f *core.Frames, uid, rawType []byte, t Type, why core.Failure
 	f.Append(rawType)
 	b := f.Bytes
 	switch entryOf(t).result {
-	case resultNone, resultMaybe:
+	case resultNone, resultMaybe, resultInts:
 		b = append(b, codeNil)
 	case resultBool:
 		b = append(b, codeFalse)

@@ -24,12 +24,15 @@ var refused = map[wire.Type]string{
 	wire.PrepareRetrieve:        "83 a7 73756363657373 c2 a4 64617461 c4 00 a7 636f6e74657874 80",
 	wire.CommitRetrieve:         "c2", wire.Clear: "c0", wire.GetChunkSize: "00", wire.Ping: "c2",
 	wire.ReportBlockAllocation: "c0", wire.Noop: "a0", wire.RegisterRope: "c0", wire.UnregisterRope: "c0",
-	wire.GetExperimental: "90", wire.Named: "c0",
+	wire.GetExperimental: "90", wire.Named: "c0", wire.Settle: "c0",
 }
 
 func typeFrame(t wire.Type) []byte {
-	if t == wire.Named {
+	switch t {
+	case wire.Named:
 		return append([]byte{0xa9}, "vigil.ask"...)
+	case wire.Settle:
+		return append([]byte{0xac}, "vigil.settle"...)
 	}
 	return []byte{byte(t)}
 }

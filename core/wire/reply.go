@@ -43,6 +43,8 @@ func EncodeReply(f *core.Frames, uid, rawType []byte, t Type, reply *Reply) {
 		b = appendText(b, reply.Text)
 	case resultList:
 		b = append(b, emptyArray...)
+	case resultInts:
+		b = appendInts(b, reply.Indices)
 	case resultContext:
 		b = append(b, 0x82)
 		b = append(b, "\xa8shm_name"...)
@@ -120,7 +122,7 @@ func DecodeReply(f *core.Frames, r *Reply) core.Failure {
 	switch {
 	case !ok && c.fail == core.NoFailure:
 		r.Name = c.text(MaxNameBytes)
-		r.Type = Named
+		r.Type = named(r.Name)
 	case !negative:
 		r.Type = replied(number)
 	}
@@ -175,6 +177,9 @@ func (r *Reply) result(c *cursor, form result) {
 		for n := c.array(MaxFields); n > 0 && c.fail == core.NoFailure; n-- {
 			c.text(MaxText)
 		}
+	case resultInts:
+		r.indices = c.ints(r.indices, MaxSettled)
+		r.Indices = r.indices
 	case resultContext:
 		r.context(c)
 	case resultPrepareStore, resultPrepareRetrieve:

@@ -65,6 +65,9 @@ type Request struct {
 	// ReportBlockAllocation: how many records; their content is not kept.
 	Records int
 
+	// Settle: transfers with a smaller uid are wanted no more.
+	Before uint64
+
 	payloads int    // payload frames that came
 	part     int    // part in which decoding stopped
 	why      string // what is wrong there
@@ -155,7 +158,9 @@ type Reply struct {
 	ShmName []byte // engine-driven registration
 	Pool    int64  // engine-driven registration: bytes of the pool
 	Slots   []PoolSlot
-	Indices []int64 // PREPARE_STORE: which chunks the slots are for
+	// Indices are, for a PREPARE_STORE, which chunks the slots are for, and for
+	// a Settle the uids of the transfers that are still under way.
+	Indices []int64
 	// Inline is true where the context of a PREPARE_STORE is an empty map: the
 	// worker sends its data with the commit instead of through the pool.
 	Inline bool

@@ -143,6 +143,9 @@ func drawRequest(t *rapid.T) *wire.Request {
 		id()
 		r.Model = word(40).Draw(t, "model")
 		r.Records = rapid.IntRange(0, 20).Draw(t, "records")
+	case wire.Settle:
+		id()
+		r.Before = rapid.Uint64Range(0, 1<<63-1).Draw(t, "before")
 	case wire.RegisterRope:
 		id()
 		r.Exports = drawExports(t)
@@ -246,6 +249,8 @@ func TestRepliesSurviveTheWire(t *testing.T) {
 		case wire.Noop:
 			want.Text = word(20).Draw(t, "text")
 		case wire.GetExperimental:
+		case wire.Settle:
+			want.Indices = rapid.SliceOfN(rapid.Int64(), 0, 20).Draw(t, "uids")
 		case wire.RegisterEngineDriven:
 			want.ShmName, want.Pool = word(40).Draw(t, "shm"), rapid.Int64().Draw(t, "pool")
 		case wire.PrepareStore:

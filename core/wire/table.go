@@ -42,6 +42,7 @@ const (
 	resultContext                       // map shm_name, pool_size
 	resultPrepareStore                  // map context
 	resultPrepareRetrieve               // map success, data, context
+	resultInts                          // list of int
 )
 
 type entry struct {
@@ -100,7 +101,17 @@ var typeTable = [lastType + 1]entry{
 	GetExperimental:         {"GET_EXPERIMENTAL", nil, PoolSync, resultList},
 }
 
+// settleName is the name that Settle has on the wire.
+const settleName = "vigil.settle"
+
+// settleEntry is Settle's: the only operation of our own that is served by the
+// core, so there is no table of names.
+var settleEntry = entry{settleName, []string{"instance id", "uid"}, PoolSync, resultInts}
+
 func entryOf(t Type) *entry {
+	if t == Settle {
+		return &settleEntry
+	}
 	if int(t) >= len(typeTable) {
 		return &typeTable[NoType]
 	}
@@ -166,6 +177,14 @@ func otherNumber(t Type) Type {
 		return 32
 	}
 	return t
+}
+
+// named is the request that a name stands for.
+func named(name []byte) Type {
+	if string(name) == settleName {
+		return Settle
+	}
+	return Named
 }
 
 // replied is the request that a reply echoes under a number; a reply has no

@@ -38,7 +38,7 @@ func TestFrozenNumbers(t *testing.T) {
 	}
 	for number := 0; number <= 255; number++ {
 		n := wire.Type(number)
-		known := number >= 1 && number <= 24 || number == 33 || number == 34 || number == 40
+		known := number >= 1 && number <= 24 || number == 33 || number == 34 || number == 40 || n == wire.Settle
 		if (wire.PoolOf(n) != wire.PoolNone) != known {
 			t.Errorf("%d (%v): pool %v", number, n, wire.PoolOf(n))
 		}
@@ -132,5 +132,41 @@ func TestNamedOperations(t *testing.T) {
 	if fail := wire.DecodeReply(message(t, "05", "aa 76 69 67 69 6c 2e 74 65 73 74", "c3"), &reply); fail != core.NoFailure ||
 		reply.Type != wire.Named || string(reply.Name) != "vigil.test" || len(reply.Raw) != 1 {
 		t.Errorf("decoded reply %+v, %v", reply, fail)
+	}
+}
+
+// vigil.settle is the one that the core serves itself. A refusal of it is a nil,
+// because an empty list would say that nothing is under way.
+func TestSettleIsNamed(t *testing.T) {
+	f := message(t, "05", "ac 76 69 67 69 6c 2e 73 65 74 74 6c 65", "2a", "09")
+	r := decode(t, f)
+	if r.Type != wire.Settle || r.Instance != 42 || r.Before != 9 || wire.PoolOf(r.Type) != wire.PoolSync || r.Type.String() != "vigil.settle" {
+		t.Errorf("decoded %v of %v before %d: %v", r.Type, r.Instance, r.Before, r.Failure)
+	}
+	var out core.Frames
+	wire.EncodeRequest(&out, &wire.Request{UIDNumber: 5, Type: wire.Settle, Instance: 42, Before: 9})
+	same(t, &out, f)
+	var reply wire.Reply
+	for _, c := range []struct {
+		frame string
+		nil   bool
+		uids  int
+	}{{"92 03 07", false, 2}, {"90", false, 0}, {"c0", true, 0}} {
+		if fail := wire.DecodeReply(message(t, "05", "ac 76 69 67 69 6c 2e 73 65 74 74 6c 65", c.frame), &reply); fail != core.NoFailure ||
+			reply.Type != wire.Settle || reply.Nil != c.nil || len(reply.Indices) != c.uids {
+			t.Errorf("%s: %+v, %v", c.frame, reply, fail)
+		}
+	}
+	var refused core.Frames
+	wire.EncodeRefusal(&refused, out.Part(0), out.Part(1), wire.Settle, core.FailStopping)
+	if fail := wire.DecodeReply(&refused, &reply); fail != core.NoFailure || !reply.Nil || reply.Refusal != core.FailStopping {
+		t.Errorf("refused: %+v, %v", reply, fail)
+	}
+	for _, bad := range [][]string{{"05", "ac 76 69 67 69 6c 2e 73 65 74 74 6c 65", "2a"}, {"05", "ac 76 69 67 69 6c 2e 73 65 74 74 6c 65", "2a", "ff"}} {
+		d := wire.Decoder{ChunkTokens: 256}
+		got := new(wire.Request)
+		if d.Decode(message(t, bad...), got); got.Failure == core.NoFailure {
+			t.Errorf("%v is accepted", bad)
+		}
 	}
 }

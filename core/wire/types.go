@@ -35,6 +35,11 @@ const (
 	UnregisterRope          Type = 34 // id
 	GetExperimental         Type = 40 // nothing
 
-	// Named is a request whose type frame is a msgpack string.
+	// Settle is our own operation vigil.settle, whose type frame is its name: a
+	// worker wants nothing any more of what it sent before a uid, and asks what
+	// of it is still written to its memory.
+	Settle Type = 254 // id, uid
+
+	// Named is a request whose type frame is any other msgpack string.
 	Named Type = 255
 )

@@ -73,6 +73,12 @@ func (w *Worker) foldProtections(now core.Time, d *core.Digest) vantage {
 	d.Bool(p.TerminalAnswers)
 	d.Bool(p.RequestDeadlines)
 	d.Bool(p.PingThroughRecovery)
+	d.Bool(p.KeepBlocks)
+	d.Bool(w.mute)
+	d.Bool(w.unsettled)
+	if d.Bool(w.asked.awaited); w.asked.awaited {
+		at.asked = w.asked.before
+	}
 	d.Uint(w.boot)
 	d.Bool(w.warned)
 	d.Bool(w.beat.again)
@@ -123,6 +129,7 @@ const (
 	canonicalRegister   = 3
 	canonicalRope       = 4
 	canonicalUnregister = 5
+	canonicalSettle     = 6
 	canonicalRequest    = 16 // and up: place in the order of submission
 )
 
@@ -141,14 +148,21 @@ func (w *Worker) Canonical(uid uint64) uint64 {
 		return canonicalRope
 	case w.leave.memorySent && uid == w.leave.memory:
 		return canonicalUnregister
+	case w.asked.awaited && uid == w.asked.uid:
+		return canonicalSettle
 	}
 	slot := w.pending.find(uid)
 	if slot == none {
 		return canonicalNobody
 	}
 	place := uint64(canonicalRequest)
-	for s := w.pending.active.head; s != slot && s != none; s = w.pending.entries[s].next {
-		place++
+	for _, l := range [...]*list{&w.pending.active, &w.pending.ready, &w.pending.held} {
+		for s := l.head; s != none; s = w.pending.entries[s].next {
+			if s == slot {
+				return place
+			}
+			place++
+		}
 	}
 	return place
 }

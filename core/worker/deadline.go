@@ -46,14 +46,20 @@ func (w *Worker) sweepPending(now core.Time, out *core.Effects) {
 	for slot := w.pending.active.head; slot != none; slot = w.pending.active.head {
 		if due := w.pending.at(slot).due; due > now {
 			w.armSweep(due, out)
-			return
+			break
 		}
-		w.giveUp(slot, core.FailDeadline, out)
+		if w.mayStillRun(slot) {
+			w.hold(slot, out)
+		} else {
+			w.giveUp(slot, core.FailDeadline, out)
+		}
 	}
+	w.askSettled(out)
 }
 
 // giveUp ends a pending request without its reply, which is dropped if it
-// still comes. A retrieve's blocks are invalid then.
+// still comes. A retrieve's blocks are invalid then, and free: whoever calls
+// knows that the server does not carry it out, or that it cannot say so.
 func (w *Worker) giveUp(slot int32, why core.Failure, out *core.Effects) {
 	w.pending.forget(slot)
 	w.failRequest(slot, why, out)

@@ -99,6 +99,7 @@ func (w *Worker) pingAnswered(now core.Time, out *core.Effects) {
 	r := w.record(out, core.PingAnswered)
 	r.A, r.Flag, r.Failure = w.beat.uid, w.reply.OK, w.reply.Refusal
 	again := w.reply.OK && !w.stopping() && w.learn(out)
+	w.heardPing(out)
 	if again && w.healthy {
 		// As if the edge had come, but in this very step, so that no transfer
 		// goes out to where it can only be refused.

@@ -8,8 +8,8 @@ import (
 
 // The table of pending requests: what was submitted and not yet reported.
 //
-// A slab of entries with a free list, two lists through it in the order of
-// submission and of ending, and an index from the uid of the message on its
+// A slab of entries with a free list, three lists through it in the order of
+// submission, of ending and of being held, and an index from the uid of the message on its
 // way to its entry. The index is a ring with linear probing, keyed by the uid
 // itself: uids count up, so they spread perfectly, and a request that is never
 // answered costs the others nothing. A map would do as well, but makes garbage
@@ -21,7 +21,9 @@ const none int32 = -1 // no slot
 type stage uint8
 
 const (
-	stageReady    stage = iota // nothing: it is to be reported
+	stageNew      stage = iota // nothing yet: it is being added
+	stageReady                 // nothing: it is to be reported
+	stageHeld                  // word that its blocks are free: it was reported as held
 	stageTransfer              // the reply to STORE or RETRIEVE
 	stagePrepare               // the reply to PREPARE_*
 	stageCommit                // the reply to COMMIT_*
@@ -34,7 +36,7 @@ type entry struct {
 	tokens     []uint32  // engine-driven: the prefix, for the COMMIT
 	start, end int       // engine-driven: the range
 	due        core.Time // in active, with request-deadlines: when it is given up
-	prev, next int32     // in active or ready; next alone in the free list
+	prev, next int32     // in active, ready or held; next alone in the free list
 	stage      stage
 	outcome    core.Outcome // stageReady
 	store      bool
@@ -47,17 +49,19 @@ type table struct {
 	entries []entry
 	index   []int32 // slot+1, or 0; a power of two long
 	tracked int     // entries in the index
-	used    int     // entries in active or ready
+	used    int     // entries in active, ready or held
 	free    int32
 	active  list // waiting for a reply, in the order of submission
 	ready   list // to be reported, in the order of ending
+	held    list // reported, and their blocks not free yet, in the same order (settle.go)
+	owed    int  // entries in held, or in ready to be reported as freed: the engine was told their end
 }
 
 func (t *table) reset() {
 	t.entries = t.entries[:0]
 	clear(t.index)
-	t.tracked, t.used, t.free = 0, 0, none
-	t.active, t.ready = list{none, none}, list{none, none}
+	t.tracked, t.used, t.free, t.owed = 0, 0, none, 0
+	t.active, t.ready, t.held = list{none, none}, list{none, none}, list{none, none}
 }
 
 func (t *table) count() int           { return t.used }
@@ -84,21 +88,39 @@ func (t *table) add(request core.RequestID, store bool) int32 {
 	return slot
 }
 
-// settle moves an entry from active to the end of ready.
+// settle moves an entry to the end of ready.
 func (t *table) settle(slot int32, outcome core.Outcome) {
-	t.unlink(&t.active, slot)
+	t.unlink(t.listOf(slot), slot)
 	e := &t.entries[slot]
 	e.stage, e.outcome = stageReady, outcome
 	t.push(&t.ready, slot)
 }
 
+// hold moves an entry that was reported as held from ready to held.
+func (t *table) hold(slot int32) {
+	t.unlink(&t.ready, slot)
+	t.entries[slot].stage = stageHeld
+	t.push(&t.held, slot)
+	t.owed++
+}
+
+// listOf is the list that an entry is in.
+func (t *table) listOf(slot int32) *list {
+	switch t.entries[slot].stage {
+	case stageReady:
+		return &t.ready
+	case stageHeld:
+		return &t.held
+	}
+	return &t.active
+}
+
 // release takes an entry that was reported out of the table.
 func (t *table) release(slot int32) {
 	e := &t.entries[slot]
-	if e.stage == stageReady {
-		t.unlink(&t.ready, slot)
-	} else {
-		t.unlink(&t.active, slot)
+	t.unlink(t.listOf(slot), slot)
+	if e.stage == stageHeld || e.stage == stageReady && e.outcome == core.OutcomeFreed {
+		t.owed--
 	}
 	t.used--
 	e.next = t.free
@@ -223,6 +245,13 @@ func (t *table) fold(d *core.Digest, at *vantage) {
 	}
 	for s := t.ready.head; s != none; s = t.entries[s].next {
 		t.entries[s].fold(d)
+		if t.entries[s].outcome == core.OutcomeHeld {
+			d.Bool(t.entries[s].uid < at.asked)
+		}
+	}
+	for s := t.held.head; s != none; s = t.entries[s].next {
+		t.entries[s].fold(d)
+		t.entries[s].foldAge(d, at)
 	}
 }
 
@@ -250,6 +279,7 @@ type vantage struct {
 	deadlines bool
 	ordered   bool   // the next two count
 	enrolled  uint64 // first uid after the last registration
+	asked     uint64 // what a settle on its way asks about
 	ping      uint64 // uid of the ping on its way
 }
 
@@ -257,6 +287,7 @@ func (e *entry) foldAge(d *core.Digest, at *vantage) {
 	if at.deadlines {
 		d.Since(at.now, e.due)
 	}
+	d.Bool(e.uid < at.asked)
 	if at.ordered {
 		d.Bool(e.uid < at.enrolled)
 		d.Bool(e.uid < at.ping)

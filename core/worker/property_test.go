@@ -53,6 +53,9 @@ func TestAnyInputInAnyOrder(t *testing.T) {
 						reply.Slots = []wire.PoolSlot{{Length: 8, Shape: []int64{1}, DType: []byte("float16")}}
 						reply.Indices = []int64{0}
 					}
+					if m.Type == wire.Settle {
+						reply.Indices = rapid.SliceOfN(rapid.Int64Range(0, 9), 0, 3).Draw(t, "still")
+					}
 					if m.Type == wire.Ping && rapid.Bool().Draw(t, "verdict") {
 						reply.Ping = wire.PingVerdict{Aware: rapid.Bool().Draw(t, "aware"), Boot: rapid.Uint64Range(0, 2).Draw(t, "boot")}
 						reply.Ping.Registered = reply.Ping.Aware && rapid.Bool().Draw(t, "registered")
@@ -133,9 +136,16 @@ func check(t *rapid.T, d *desk, submitted core.RequestID) {
 		}
 	}
 	checkRecoveries(t, d)
-	told := map[core.RequestID]int{}
+	told, held := map[core.RequestID]int{}, map[core.RequestID]bool{}
 	for _, tell := range d.tells {
-		if tell.Kind == core.TellFinished {
+		switch {
+		case tell.Kind == core.TellFinished && tell.Outcome == core.OutcomeFreed:
+			if !held[tell.Request] {
+				t.Fatalf("the blocks of request %d are freed, which is not held", tell.Request)
+			}
+			delete(held, tell.Request)
+		case tell.Kind == core.TellFinished:
+			held[tell.Request] = tell.Outcome == core.OutcomeHeld
 			if told[tell.Request]++; told[tell.Request] > 1 {
 				t.Fatalf("request %d was reported twice", tell.Request)
 			}
@@ -143,6 +153,14 @@ func check(t *rapid.T, d *desk, submitted core.RequestID) {
 				t.Fatalf("request %d was never submitted", tell.Request)
 			}
 		}
+	}
+	for id, is := range held {
+		if !is {
+			delete(held, id)
+		}
+	}
+	if len(held) != d.w.Held() && !stopped {
+		t.Fatalf("%d requests are held, %d were told so and not freed", d.w.Held(), len(held))
 	}
 	seen := len(d.saw(core.Submitted))
 	if len(told)+d.w.Pending() != seen {

@@ -101,6 +101,10 @@ func (w *Worker) drop(c *core.Call, store bool, failure core.Failure, out *core.
 // resolve takes the reply that a pending request waited for.
 func (w *Worker) resolve(now core.Time, slot int32, out *core.Effects) {
 	e := w.pending.at(slot)
+	if e.stage == stageHeld || e.stage == stageReady { // given up, and carried out after all
+		w.free(slot, out)
+		return
+	}
 	w.pending.forget(slot)
 	if why := w.reply.Refusal; why != core.NoFailure {
 		if why == core.FailNotRegistered {
@@ -169,12 +173,13 @@ func (w *Worker) reportFinished(out *core.Effects) {
 }
 
 // reportReady reports what ended, in the order in which it ended; as failed
-// where giveUp is set, but for what was dropped, which stays what it is.
+// where giveUp is set, but for what was dropped or is held, which stays what it
+// is.
 func (w *Worker) reportReady(giveUp bool, out *core.Effects) {
 	for slot := w.pending.ready.head; slot != none; slot = w.pending.ready.head {
 		e := w.pending.at(slot)
 		outcome := e.outcome
-		if giveUp && outcome != core.OutcomeDropped {
+		if giveUp && outcome < core.OutcomeDropped {
 			outcome = core.OutcomeFailed
 		}
 		w.reportSlot(slot, outcome, out)
@@ -196,7 +201,14 @@ func (w *Worker) reportSlot(slot int32, outcome core.Outcome, out *core.Effects)
 	if e.store || outcome == core.OutcomeLoaded {
 		blocks = nil
 	}
+	if outcome == core.OutcomeFreed {
+		blocks = nil
+	}
 	w.report(e.request, e.store, outcome, blocks, out)
+	if outcome == core.OutcomeHeld {
+		w.pending.hold(slot)
+		return
+	}
 	w.pending.release(slot)
 }
 

@@ -53,6 +53,7 @@ func (w *Worker) serverChanged(out *core.Effects) {
 		}
 		slot = next
 	}
+	w.freeHeld(w.beat.uid, nil, out)
 	if r := &w.beat.recovery; r.stage != enrolIdle {
 		out.Disarm(key(core.TimerRecovery))
 		w.recordRegisterEnded(r, core.FailLost, true, out)

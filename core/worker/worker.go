@@ -58,6 +58,10 @@ type Worker struct {
 	pending table
 	sweep   sweep
 
+	asked     settling
+	unsettled bool // something is held
+	mute      bool // the last ping that was answered said nothing: an old server's
+
 	names []byte // the model's name, then the salt, as bytes for the wire
 	// What follows is scratch: it has no meaning between two steps.
 	ends   []int
@@ -92,6 +96,7 @@ func (w *Worker) Reset(cfg core.WorkerConfig) {
 	w.healthy, w.woken, w.registered, w.warned = true, false, false, false
 	w.nextUID, w.enrolled, w.boot, w.contexts = 0, 0, 0, 0
 	w.sweep = sweep{}
+	w.asked, w.unsettled, w.mute = settling{}, false, false
 	w.beat, w.enrol, w.leave = heartbeat{}, registration{}, departure{}
 	w.memory.reset()
 	w.pending.reset()
@@ -106,7 +111,10 @@ func (w *Worker) Instance() core.InstanceID { return w.id }
 func (w *Worker) Healthy() bool { return w.healthy }
 
 // Pending is how many submitted requests the engine was not yet told the end of.
-func (w *Worker) Pending() int { return w.pending.count() }
+func (w *Worker) Pending() int { return w.pending.count() - w.pending.owed }
+
+// Held is how many requests ended with their blocks still taken.
+func (w *Worker) Held() int { return w.pending.owed }
 
 // Registered reports whether the server ever answered a registration.
 func (w *Worker) Registered() bool { return w.registered }
@@ -225,6 +233,8 @@ func (w *Worker) receive(now core.Time, in *core.Input, out *core.Effects) {
 		w.registerAnswered(now, out)
 	case w.leave.awaits(uid):
 		w.unregisterAnswered(uid, out)
+	case w.asked.awaited && uid == w.asked.uid:
+		w.settleAnswered(out)
 	default:
 		if slot := w.pending.find(uid); slot != none {
 			w.resolve(now, slot, out)

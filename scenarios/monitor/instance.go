@@ -38,7 +38,8 @@ type instance struct {
 	rope         bool
 	ropeOrder    uint64
 	reapedOrder  uint64    // of its last removal by the reaper
-	copies       int32     // of its mappings under way, as claimed
+	copies       int32     // of its mappings under way, as claimed, where they keep it alive
+	copying      int32     // the same, wherever
 	copyBegan    core.Time // the last one
 	strategies   int32
 	live         int32 // mappings open, their context not removed and no release begun
@@ -182,7 +183,7 @@ func (m *Set) serverGone(at core.Time) {
 			}
 		}
 		in.serving, in.left, in.pinged, in.traffic = [2]core.Incarnation{}, [2]bool{}, [2]bool{}, [2]bool{}
-		in.copies = 0
+		in.copies, in.copying = 0, 0
 		in.rope, in.strategies, in.live, in.credit, in.queued = false, 0, 0, 0, false
 	}
 	m.unsettled = m.unsettled[:0]

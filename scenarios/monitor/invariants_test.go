@@ -389,6 +389,25 @@ func TestTerminal(t *testing.T) {
 		{name: "it left in order", tell: func(s *tale) {
 			s.up(0, 1).submit(10, 0, 7).remove(10, 0, 1, core.ServerDriven, core.RemovedByClient).release(10, 11, 0, 1).tell(12, 0, 7).process(12, 0, core.ProcessExited)
 		}},
+		{name: "held and freed", tell: func(s *tale) {
+			s.up(0, 1).submit(10, 0, 7).end(310, 0, 7, core.OutcomeHeld).end(330, 0, 7, core.OutcomeFreed)
+		}},
+		{name: "held and never freed", tell: func(s *tale) { s.up(0, 1).submit(10, 0, 7).end(310, 0, 7, core.OutcomeHeld) }, breaks: []string{"TERMINAL"}},
+		{name: "held while a copy of it runs", tell: func(s *tale) {
+			s.up(0, 1).submit(10, 0, 7).claim(10, 0, core.CopyBegan, 1, 1).end(310, 0, 7, core.OutcomeHeld)
+		}},
+		{name: "held, freed and then told its end", tell: func(s *tale) {
+			s.up(0, 1).submit(10, 0, 7).end(310, 0, 7, core.OutcomeHeld).end(330, 0, 7, core.OutcomeFreed).tell(331, 0, 7)
+		}, breaks: []string{"TERMINAL"}},
+		{name: "held and told its end", tell: func(s *tale) {
+			s.up(0, 1).submit(10, 0, 7).end(310, 0, 7, core.OutcomeHeld).tell(311, 0, 7)
+		}, breaks: []string{"TERMINAL"}},
+		{name: "freed and never held", tell: func(s *tale) {
+			s.up(0, 1).submit(10, 0, 7).end(11, 0, 7, core.OutcomeFreed).tell(12, 0, 7)
+		}, breaks: []string{"TERMINAL"}},
+		{name: "it left in order with blocks held", tell: func(s *tale) {
+			s.up(0, 1).submit(10, 0, 7).end(310, 0, 7, core.OutcomeHeld).remove(311, 0, 1, core.ServerDriven, core.RemovedByClient).release(311, 312, 0, 1).process(313, 0, core.ProcessExited)
+		}},
 		{name: "half-written chunks of a context that is gone", tell: func(s *tale) {
 			reserve(s.up(0, 1).ping(9, 0), 10, core.ChunkReserved, 1).process(11, 0, core.ProcessKilled).reap(150, 0, 1).release(150, 151, 0, 1)
 		}, breaks: []string{"TERMINAL"}},

@@ -141,10 +141,12 @@ func (m *Set) Observe(r *core.Record) {
 	case core.LayoutReleased:
 		m.layoutReleased(r)
 	case core.CopyBegan:
+		m.copying(r, 1)
 		if m.setup.Protections.TransferKeepsAlive {
 			m.copyBegan(r)
 		}
 	case core.CopyEnded:
+		m.copying(r, -1)
 		if m.setup.Protections.TransferKeepsAlive {
 			m.copyEnded(r)
 		}

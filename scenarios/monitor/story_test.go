@@ -160,7 +160,11 @@ func (s *tale) submit(t float64, n int, request uint64) *tale {
 }
 
 func (s *tale) tell(t float64, n int, request uint64) *tale {
-	return s.world(t, core.Record{Kind: core.EngineTold, Instance: id(n), A: request, B: uint64(core.OutcomeMissed)})
+	return s.end(t, n, request, core.OutcomeMissed)
+}
+
+func (s *tale) end(t float64, n int, request uint64, o core.Outcome) *tale {
+	return s.world(t, core.Record{Kind: core.EngineTold, Instance: id(n), A: request, B: uint64(o)})
 }
 
 func (s *tale) unregister(t float64, n int) *tale {

@@ -10,12 +10,14 @@ import (
 // TERMINAL: each request of an engine ends once and in time, and nothing half
 // done stays behind.
 
-// request is one thing an engine submitted and was not told the end of.
+// request is one thing an engine submitted and was not told the end of, or
+// whose blocks it was told to keep away from.
 type request struct {
 	id    uint64
-	at    core.Time
-	next  int32 // place + 1
+	at    core.Time // submitted, or told that it is held
+	next  int32     // place + 1
 	store bool
+	held  bool
 }
 
 // MaxRequests bounds the requests followed at once in one run; what does not
@@ -50,13 +52,21 @@ func (m *Set) engineTold(r *core.Record) {
 		return
 	}
 	in := &m.instances.items[i]
+	outcome := core.Outcome(r.B)
 	for link := &in.requests; *link != 0; link = &m.requests[*link-1].next {
 		at := *link - 1
 		q := &m.requests[at]
 		if q.id != r.A {
 			continue
 		}
+		if q.held != (outcome == core.OutcomeFreed) {
+			break
+		}
 		m.terminalLate(in, q, r.At)
+		if outcome == core.OutcomeHeld {
+			q.held, q.at = true, r.At
+			return
+		}
 		*link = q.next
 		q.next = m.spare + 1
 		m.spare = at
@@ -64,7 +74,7 @@ func (m *Set) engineTold(r *core.Record) {
 	}
 	if in.owners > 0 && !in.aliased && m.first(terminal, in.worker) {
 		m.report(terminal, r.At, fmt.Sprintf("%s's engine was told %q of request %d, which had ended or was never submitted",
-			m.whose(in), core.Outcome(r.B), r.A), in.worker)
+			m.whose(in), outcome, r.A), in.worker)
 	}
 }
 
@@ -88,6 +98,9 @@ func (m *Set) terminalLate(in *instance, q *request, now core.Time) {
 	if w < 0 || in.aliased || !m.up || !m.workers[w].calmly() {
 		return
 	}
+	if q.held && (in.copying > 0 || m.setup.ServerLegacy) {
+		return // one of them may be its own, for as long as it takes; or nobody answers
+	}
 	since := max(q.at, m.workers[w].calm, m.upSince)
 	due := since.Add(m.terminalBound(w))
 	if now <= due || !m.first(terminal, w) {
@@ -96,6 +109,11 @@ func (m *Set) terminalLate(in *instance, q *request, now core.Time) {
 	what := "retrieve"
 	if q.store {
 		what = "store"
+	}
+	if q.held {
+		m.report(terminal, due, fmt.Sprintf("%s's %s %d was given up at %s, the server does not carry it out, and its blocks are still held back",
+			m.name(w), what, q.id, seconds(q.at)), w)
+		return
 	}
 	why := "its reply never came and nothing gave up on it"
 	if kind := kindOfMode(m.setup.Workers[w].Mode); !in.has[kind] {
@@ -112,22 +130,31 @@ func (m *Set) terminalCheck(w int32, now core.Time) {
 		return
 	}
 	in := &m.instances.items[k.instance]
-	oldest := in.requests
-	if oldest == 0 {
-		return
+	for at := in.requests; at != 0; at = m.requests[at-1].next {
+		if q := &m.requests[at-1]; q.held || m.requests[at-1].next == 0 { // of the others the oldest is the first to be late
+			m.terminalLate(in, q, now)
+		}
 	}
-	for m.requests[oldest-1].next != 0 {
-		oldest = m.requests[oldest-1].next
+}
+
+// copying counts the copies of an instance's memory that are under way.
+func (m *Set) copying(r *core.Record, by int32) {
+	if i := m.instances.get(uint64(r.Instance)); i >= 0 {
+		in := &m.instances.items[i]
+		in.copying = max(in.copying+by, 0)
 	}
-	m.terminalLate(in, &m.requests[oldest-1], now) // the first to be late
 }
 
 // terminalExit judges a worker that left in order.
 func (m *Set) terminalExit(w int32, in *instance, at core.Time) {
-	if in.requests == 0 || in.aliased || !m.first(terminal, w) {
+	open := in.requests
+	for open != 0 && m.requests[open-1].held {
+		open = m.requests[open-1].next // it has ended, and its blocks went with the process
+	}
+	if open == 0 || in.aliased || !m.first(terminal, w) {
 		return
 	}
-	q := &m.requests[in.requests-1]
+	q := &m.requests[open-1]
 	m.report(terminal, at, fmt.Sprintf("%s left in order and its engine was never told the end of request %d, submitted at %s",
 		m.name(w), q.id, seconds(q.at)), w)
 }

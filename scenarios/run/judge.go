@@ -267,7 +267,7 @@ func (j *Judge) follow(r *core.Record, worker, at int32) {
 			j.requests[r.A] = request{requestOpen, worker, r.At}
 		}
 	case core.EngineTold:
-		if r.A < uint64(len(j.requests)) {
+		if r.A < uint64(len(j.requests)) && core.Outcome(r.B) != core.OutcomeFreed {
 			q := &j.requests[r.A]
 			if j.twice = q.state == requestEnded; q.state == requestOpen {
 				q.state = requestEnded
@@ -398,8 +398,8 @@ func (j *Judge) measure(n int, took core.Time) {
 // ended is an engine being told of a request.
 func (j *Judge) ended(c *check, n int, r *core.Record) {
 	e := c.e
-	if r.A >= uint64(len(j.requests)) {
-		return
+	if r.A >= uint64(len(j.requests)) || core.Outcome(r.B) == core.OutcomeFreed {
+		return // that is no end
 	}
 	q := &j.requests[r.A]
 	if q.state == requestNone || q.state == requestGone || e.Who.Worker != faults.Everyone && int32(e.Who.Worker) != q.worker ||
