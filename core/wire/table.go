@@ -58,7 +58,7 @@ const lastType = 40
 
 // typeTable is indexed by number. An entry without a pool is known, so that a
 // refusal can name it, and not served.
-var typeTable = [lastType + 1]entry{
+var typeTable = [lastType + 2]entry{
 	RegisterKVCache:         {"REGISTER_KV_CACHE", []string{"instance id", "exports", "model name", "world size", "engine", "layout hints", "groups"}, PoolSync, resultNone},
 	UnregisterKVCache:       {"UNREGISTER_KV_CACHE", []string{"instance id"}, PoolSync, resultNone},
 	RegisterQCache:          {"REGISTER_Q_CACHE", []string{"instance id", "exports", "model name", "world size", "engine", "layout hints", "groups"}, PoolSync, resultNone},
@@ -99,20 +99,22 @@ var typeTable = [lastType + 1]entry{
 	38:                      {name: "request 38"},
 	39:                      {name: "request 39"},
 	GetExperimental:         {"GET_EXPERIMENTAL", nil, PoolSync, resultList},
+	settlePlace:             {settleName, []string{"instance id", "uid"}, PoolSync, resultInts},
 }
 
-// settleName is the name that Settle has on the wire.
-const settleName = "vigil.settle"
-
-// settleEntry is Settle's: the only operation of our own that is served by the
-// core, so there is no table of names.
-var settleEntry = entry{settleName, []string{"instance id", "uid"}, PoolSync, resultInts}
+// settleName is the name that Settle has on the wire: the only operation of
+// our own that the core serves, so there is no table of names. Its entry lies
+// behind the numbers, for it has none.
+const (
+	settleName  = "vigil.settle"
+	settlePlace = lastType + 1
+)
 
 func entryOf(t Type) *entry {
-	if t == Settle {
-		return &settleEntry
-	}
-	if int(t) >= len(typeTable) {
+	switch {
+	case t == Settle:
+		return &typeTable[settlePlace]
+	case t > lastType:
 		return &typeTable[NoType]
 	}
 	return &typeTable[t]
