@@ -2,6 +2,7 @@ package capsule
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -207,6 +208,18 @@ func TestStreamsOfAnyDecisionsComeBack(t *testing.T) {
 			t.Fatal("a decision was lost unseen")
 		}
 	})
+}
+
+// A few bytes that stand for more decisions than were counted are refused
+// before anything is made of them.
+func TestAPackedStreamCannotGrow(t *testing.T) {
+	bomb := binary.AppendUvarint([]byte{0}, 1<<60)
+	if _, err := unpack(bomb, 5); err == nil {
+		t.Error("packed zeros")
+	}
+	if _, err := readWords(" 0*2000000000", 5); err == nil {
+		t.Error("zeros in words")
+	}
 }
 
 // The trail of a long run is thinned, never long.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"vigil/core"
 	"vigil/sim"
@@ -80,6 +81,16 @@ func TestADecisionMoreOrLessIsNamed(t *testing.T) {
 	s.Values[3] = 1 << 50
 	if _, d := c.Play(nil); !strings.Contains(d.Text, "no longer fits its range") {
 		t.Errorf("a decision out of range: %s: %s", d.Kind, d.Text)
+	}
+}
+
+// A run that ends earlier than it did leaves decisions on the tape.
+func TestDecisionsThatAreLeftAreNamed(t *testing.T) {
+	c := reread(t, ofB1(t))
+	c.Scenario.Plan.Until -= 20 * time.Second
+	_, d := c.Play(nil)
+	if !strings.Contains(d.Text, "Decisions are left on the tape: ") {
+		t.Errorf("%s: %s", d.Kind, d.Text)
 	}
 }
 
