@@ -147,10 +147,21 @@ func worst(r *run.Run) run.Violation {
 	})
 }
 
-// DesignText is the design and its protections by name, for people.
+// DesignText is the design and what was switched beside it, as a command line
+// spells it: "document+boot-token", "hardened~boot-token".
 func (c *Capsule) DesignText() string {
-	if on := c.Protections.String(); on != c.Design {
-		return c.Design + "+" + on
+	base := core.Document()
+	if c.Design == "hardened" {
+		base = core.Hardened()
 	}
-	return c.Design
+	text := c.Design
+	for _, name := range core.ProtectionNames() {
+		switch on, was := isOn(c.Protections, name), isOn(base, name); {
+		case on && !was:
+			text += "+" + name
+		case !on && was:
+			text += "~" + name
+		}
+	}
+	return text
 }

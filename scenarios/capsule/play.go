@@ -2,6 +2,7 @@ package capsule
 
 import (
 	"slices"
+	"time"
 
 	"vigil/core"
 	"vigil/scenarios/run"
@@ -43,6 +44,9 @@ func newSource(t *sim.Tape, now func() core.Time) *source {
 	return s
 }
 
+// Grain is how coarse the time of the recorded run was.
+func (s *source) Grain() time.Duration { return fresh(&sim.Tape{Streams: s.streams}).Grain() }
+
 // Draw reads the next decision of a stream; past its end, the plainest one.
 func (s *source) Draw(purpose sim.Purpose, actor int, n uint64) uint64 {
 	key := streamKey{purpose, actor}
@@ -74,7 +78,7 @@ func (s *source) miss(m streamMiss) {
 // unread returns the first stream of which decisions are left.
 func (s *source) unread() (*sim.Stream, int) {
 	for i := range s.streams {
-		if left := len(s.streams[i].Values) - s.at[i]; left > 0 {
+		if left := len(s.streams[i].Values) - s.at[i]; left > 0 && s.streams[i].Purpose != sim.ForGrain {
 			return &s.streams[i], left
 		}
 	}
