@@ -52,8 +52,8 @@ func (w *World) CopyFrom(o *World) {
 	if o.processes[0].machine != nil {
 		serverCopier.Copy(w.server, o.server)
 	}
-	for len(w.machines) < len(o.machines) {
-		w.machines = append(w.machines, nil)
+	if len(w.machines) < len(o.machines) {
+		w.machines = make([]worker.Worker, len(o.machines))
 	}
 	for i := range w.processes {
 		p, from := &w.processes[i], &o.processes[i]
@@ -63,11 +63,8 @@ func (w *World) CopyFrom(o *World) {
 		case i == 0:
 			p.machine = w.server
 		default:
-			if w.machines[i-1] == nil {
-				w.machines[i-1] = new(worker.Worker)
-			}
-			workerCopier.Copy(w.machines[i-1], o.machines[i-1])
-			p.machine = w.machines[i-1]
+			workerCopier.Copy(&w.machines[i-1], &o.machines[i-1])
+			p.machine = &w.machines[i-1]
 		}
 	}
 	for i := range w.engines {

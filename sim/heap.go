@@ -50,34 +50,37 @@ func (e *event) whose() int32 {
 	return 0
 }
 
-// heap is the queue of what is going to happen, in order of time. What comes
-// soon lies in a small 4-ary heap; what comes later is only sorted into slices
-// of time, and what comes much later into a heap of its own. So the cost of an
+// heap is the queue of what is going to happen, in order of time. What is far
+// is only dropped into slices of time, and what is farther still into a heap of
+// its own. A slice that comes up is sorted, and what happens while it plays and
+// is due within it goes to a small 4-ary heap beside it. So the cost of an
 // event does not grow with all the timers that 100,000 workers have pending:
-// most of them lie untouched in their slice until it comes up.
+// they lie untouched until their slice comes up, and are then in one piece that
+// can be looked at ahead of time.
 type heap struct {
-	soon    quad
-	later   [slices][]event // a ring of slices of time, from horizon on
-	much    quad            // from horizon + slices on
-	horizon core.Time       // where the present slice ends: what is before it is in soon
-	waiting int             // events in later
+	run     []event // slices that came up, sorted; before played it has happened
+	played  int     // in run
+	soon    quad    // what is before horizon and came after its slice
+	later   calendar
+	much    quad      // from the calendar's end on
+	horizon core.Time // where the last slice in run ends, and the calendar begins
 	seq     uint64
+	known   int         // how many events to come should lie in run, where there are as many
+	fetched [stages]int // in run: what each stage of fetching ahead has done
 }
 
-const (
-	sliceShift = 27 // a slice is 2^27 ns, about 134 ms
-	sliceWidth = core.Time(1) << sliceShift
-	slices     = 512 // about 69 s ahead
-)
+// earlySlices bounds how far ahead of the present slices come up early.
+const earlySlices = 4
 
-func (h *heap) reset() {
-	h.soon, h.much = h.soon[:0], h.much[:0]
-	if h.waiting > 0 {
-		for i := range h.later {
-			h.later[i] = h.later[i][:0]
-		}
+// reset empties the queue. In a crowd it is laid out for more events.
+func (h *heap) reset(crowded bool) {
+	h.run, h.played, h.fetched, h.known = h.run[:0], 0, [stages]int{}, 0
+	if crowded {
+		h.known = foresight
 	}
-	h.horizon, h.waiting, h.seq = sliceWidth, 0, 0
+	h.soon, h.much = h.soon[:0], h.much[:0]
+	h.later.reset(crowded)
+	h.horizon, h.seq = h.later.width(), 0
 }
 
 func (h *heap) push(e event) {
@@ -86,48 +89,80 @@ func (h *heap) push(e event) {
 	switch {
 	case e.at < h.horizon:
 		h.soon.insert(e)
-	case e.at < h.horizon+slices*sliceWidth:
-		h.put(e)
+	case e.at < h.horizon+h.later.span():
+		h.later.put(e)
 	default:
 		h.much.insert(e)
 	}
 }
 
-func (h *heap) put(e event) {
-	at := &h.later[int(e.at>>sliceShift)%slices]
-	*at = append(*at, e)
-	h.waiting++
-}
-
 // peek returns the time of the next event; false where there is none.
 func (h *heap) peek() (core.Time, bool) {
-	for len(h.soon) == 0 {
-		if h.waiting == 0 {
+	for {
+		if first := h.first(); first != nil {
+			return first.at, true
+		}
+		if h.later.waiting == 0 {
 			if len(h.much) == 0 {
 				return 0, false
 			}
 			// Nothing in between: go straight to where the next one is.
-			h.horizon = h.much[0].at >> sliceShift << sliceShift
+			h.horizon = h.much[0].at &^ (h.later.width() - 1)
 		}
 		h.turn()
 	}
-	return h.soon[0].at, true
 }
 
-// turn makes the next slice of time the present one.
-func (h *heap) turn() {
-	at := &h.later[int(h.horizon>>sliceShift)%slices]
-	h.horizon += sliceWidth
-	h.waiting -= len(*at)
-	for _, e := range *at {
-		h.soon.insert(e)
+// first returns the first event before horizon, nil where there is none.
+func (h *heap) first() *event {
+	if h.played == len(h.run) {
+		if len(h.soon) == 0 {
+			return nil
+		}
+		return &h.soon[0]
 	}
-	*at = (*at)[:0]
-	for len(h.much) > 0 && h.much[0].at < h.horizon+slices*sliceWidth {
+	e := &h.run[h.played]
+	if len(h.soon) > 0 && h.soon[0].before(e) {
+		return &h.soon[0]
+	}
+	return e
+}
+
+// take takes out what first returns.
+func (h *heap) take() event {
+	if h.played < len(h.run) {
+		if e := &h.run[h.played]; len(h.soon) == 0 || e.before(&h.soon[0]) {
+			h.played++
+			return *e
+		}
+	}
+	return h.soon.pop()
+}
+
+// lookAhead has slices come up early while less than known events to come lie
+// in run.
+func (h *heap) lookAhead(now core.Time) {
+	for len(h.run)-h.played < h.known && h.later.waiting > 0 && h.horizon < now+earlySlices*h.later.width() {
+		h.turn()
+	}
+}
+
+// turn makes the next slice of time come up.
+func (h *heap) turn() {
+	if h.played > 0 { // what is left is short: it moves to the front
+		h.run = h.run[:copy(h.run, h.run[h.played:])]
+		for i := range h.fetched {
+			h.fetched[i] = max(0, h.fetched[i]-h.played)
+		}
+		h.played = 0
+	}
+	h.run = h.later.take(h.horizon, h.run)
+	h.horizon += h.later.width()
+	for len(h.much) > 0 && h.much[0].at < h.horizon+h.later.span() {
 		if e := h.much.pop(); e.at < h.horizon {
 			h.soon.insert(e)
 		} else {
-			h.put(e)
+			h.later.put(e)
 		}
 	}
 }
@@ -193,15 +228,22 @@ const maxTies = 8
 // next takes out the next event, of which peek has said that there is one.
 // Where several share its time, the tape decides which comes first.
 func (h *heap) next(c *Choices) event {
-	top := h.soon.pop()
-	if len(h.soon) == 0 || h.soon[0].at != top.at {
+	top := h.take()
+	if first := h.first(); first == nil || first.at != top.at {
 		return top
 	}
+	return h.tied(top, c)
+}
+
+func (h *heap) tied(top event, c *Choices) event {
 	var ties [maxTies]event
 	ties[0] = top
 	n := 1
-	for n < maxTies && len(h.soon) > 0 && h.soon[0].at == top.at {
-		ties[n] = h.soon.pop()
+	for n < maxTies {
+		if first := h.first(); first == nil || first.at != top.at {
+			break
+		}
+		ties[n] = h.take()
 		n++
 	}
 	chosen := c.order(ties[:n])

@@ -10,13 +10,13 @@ import (
 // Whatever is pushed comes out in the order of time, each once.
 func TestHeapGivesEventsInOrderOfTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		scale := rapid.SampledFrom([]int64{1, 1 << 20, 1 << 27, 1 << 30, 1 << 36}).Draw(t, "scale")
-		times := rapid.SliceOfN(rapid.Int64Range(0, 50), 1, 200).Draw(t, "times")
+		scale := rapid.SampledFrom([]int64{1, 1 << 17, 1 << 20, 1 << 27, 1 << 30, 1 << 36}).Draw(t, "scale")
+		times := rapid.SliceOfN(rapid.Int64Range(0, 50), 1, 400).Draw(t, "times")
 		for i := range times {
 			times[i] *= scale
 		}
 		var h heap
-		h.reset()
+		h.reset(rapid.Bool().Draw(t, "crowded"))
 		for i, at := range times {
 			h.push(event{at: core.Time(at), what: uint64(i)})
 		}
@@ -28,6 +28,7 @@ func TestHeapGivesEventsInOrderOfTime(t *testing.T) {
 				t.Fatalf("peek says %d, %v after %d", at, some, last)
 			}
 			e := h.next(c)
+			h.lookAhead(e.at)
 			if e.at < last {
 				t.Fatalf("event at %d came after one at %d", e.at, last)
 			}
@@ -54,7 +55,7 @@ func TestTapeReachesEveryOrderOfSimultaneousEvents(t *testing.T) {
 	orders := map[[n]uint64]bool{}
 	for seed := uint64(0); seed < 2000; seed++ {
 		var h heap
-		h.reset()
+		h.reset(false)
 		for i := uint64(0); i < n; i++ {
 			h.push(event{at: 7, what: i})
 		}

@@ -247,7 +247,12 @@ func (m *memory) actorOf(allocation int32) int {
 	return m.allocations[allocation].worker + 1
 }
 
+// find returns where a mapping lies. A server numbers its mappings from 1, and
+// as long as none is forgotten they lie in that order.
 func (m *memory) find(id core.Mapping) int32 {
+	if at := uint64(id) - 1; at < uint64(len(m.mappings)) && m.mappings[at].id == id {
+		return int32(at)
+	}
 	if at, ok := m.index[id]; ok {
 		return at
 	}

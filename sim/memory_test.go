@@ -26,7 +26,7 @@ func newBench(deviceBytes uint64) *bench {
 		plan.Workers = append(plan.Workers, WorkerPlan{Config: core.DefaultWorkerConfig(), Idle: true})
 	}
 	b.reset(plan, NewChoices(1), b)
-	b.heap.reset()
+	b.heap.reset(false)
 	for i := range b.processes {
 		b.processes[i].state = running
 		b.processes[i].machine = stepFunc(func(in *core.Input) { b.ends = append(b.ends, *in) })

@@ -47,7 +47,7 @@ func newStand(seed uint64) *stand {
 	plan := &Plan{Server: core.DefaultServerConfig(), Until: time.Hour}
 	plan.Workers = []WorkerPlan{{Name: "w1", Config: core.DefaultWorkerConfig(), Idle: true}}
 	s.reset(plan, NewChoices(seed), s)
-	s.heap.reset()
+	s.heap.reset(false)
 	for i, l := range []*listener{s.server, s.worker} {
 		s.processes[i].machine, s.processes[i].state = l, running
 	}

@@ -29,7 +29,7 @@ type World struct {
 	processes []process // 0 is the server
 	asides    []aside   // of the processes
 	engines   []engine
-	machines  []*worker.Worker
+	machines  []worker.Worker // in one piece, so that what a machine touches can be fetched without being asked
 	server    *server.Server
 	net       network
 	memory    memory
@@ -109,7 +109,11 @@ func (w *World) play(end core.Time) {
 		if at, some := w.heap.peek(); !some || at > end {
 			break
 		}
-		w.happen(w.heap.next(w.choices))
+		e := w.heap.next(w.choices)
+		if w.heap.known > 0 {
+			w.fetchAhead(e.at)
+		}
+		w.happen(e)
 	}
 	w.now = end
 }
@@ -150,7 +154,7 @@ func panicPlace() string {
 func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 	w.plan, w.choices, w.observer = plan, choices, observer
 	w.now, w.hash, w.events, w.records, w.requests, w.clientUID = 0, 0, 0, 0, 0, 0
-	w.heap.reset()
+	w.heap.reset(len(plan.Workers) >= crowd)
 	w.ticks.begin(w, choices.grain)
 	w.exits = w.exits[:0]
 	w.latency = plan.Latency
@@ -171,8 +175,8 @@ func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 		w.engines = make([]engine, workers)
 	}
 	w.processes, w.engines = w.processes[:links+1], w.engines[:workers]
-	for len(w.machines) < workers {
-		w.machines = append(w.machines, nil)
+	if len(w.machines) < workers { // made anew, not moved: a process of an earlier run may point at them
+		w.machines = make([]worker.Worker, workers)
 	}
 	w.identities = resized(w.identities, workers)
 	w.models = resized(w.models, workers)
@@ -369,12 +373,9 @@ func (w *World) start(p *process) {
 	if wp.PIDIdentity {
 		config.Instance = core.InstanceID(p.pid)
 	}
-	if m := w.machines[p.index-1]; m == nil {
-		w.machines[p.index-1] = worker.New(config)
-	} else {
-		m.Reset(config)
-	}
-	p.machine = w.machines[p.index-1]
+	m := &w.machines[p.index-1]
+	m.Reset(config)
+	p.machine = m
 	w.identities[p.index-1] = 0
 	r := w.truth(core.ProcessStarted, nil)
 	r.A, r.B = p.number(), p.pid

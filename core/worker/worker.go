@@ -47,7 +47,8 @@ type Worker struct {
 	// enrolled is the first uid after the last registration that succeeded: the
 	// answer to an older one may speak of a time before it.
 	enrolled uint64
-	boot     uint64 // the server's life, as the last answered ping named it; 0 unknown
+	boot     uint64      // the server's life, as the last answered ping named it; 0 unknown
+	reply    *wire.Reply // scratch, lies in that of the effects: every reply touches it
 	beat     heartbeat
 	cfg      core.WorkerConfig
 	contexts uint32 // transfer contexts made; a recovery makes one and closes none
@@ -66,7 +67,6 @@ type Worker struct {
 	// What follows is scratch: it has no meaning between two steps.
 	ends   []int
 	digits [20]byte
-	reply  *wire.Reply // lies in the effects' scratch
 }
 
 // replyIn returns the buffer for decoded replies that lies in the effects.
