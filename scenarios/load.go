@@ -115,7 +115,7 @@ func without(n *node, keys ...string) *node {
 
 var rootKeys = []string{
 	"id", "name", "title", "story", "world", "config", "workers", "steps", "more-steps",
-	"until", "calm", "expect", "more-expect", "breaks", "real", "random", "variants",
+	"until", "calm", "expect", "more-expect", "breaks", "covers", "real", "random", "variants",
 }
 
 // realKeys are what a file may say otherwise of a run with real processes,
@@ -154,6 +154,7 @@ func build(file string, root *node, variant string) (*Scenario, *Problem) {
 		d.calm(root.get("calm"), s)
 		d.expectations(root, s)
 		d.breaks(root.get("breaks"), s)
+		d.covers(root.get("covers"), s)
 	}
 	if d.bad() {
 		return nil, d.problem

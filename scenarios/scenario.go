@@ -33,6 +33,8 @@ type Scenario struct {
 	Steps  []StepNote
 	Expect []Expectation
 	Breaks []Break
+	// Covers are what the file's runs, all together, must meet.
+	Covers []Cover
 
 	// Real is the story as real processes play it, where the file says so with
 	// `real:`; nil where it is the same. RealSkip is why they cannot play it.

@@ -39,6 +39,7 @@ func Write(s *Scenario, comment ...string) []byte {
 	if s.Random == "" {
 		w.expectations()
 		w.breaks()
+		w.covers()
 	}
 	if s.RealSkip != "" {
 		fmt.Fprintf(&w.b, "\nreal: {skip: %s}\n", quoted(s.RealSkip))

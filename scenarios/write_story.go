@@ -224,6 +224,36 @@ func (w *writer) moment(e *Expectation) pairs {
 	return pairs{{"at", spanText(faults.Span{Low: e.At.From, High: e.At.To})}}
 }
 
+func (w *writer) covers() {
+	if len(w.s.Covers) == 0 {
+		return
+	}
+	w.b.WriteString("\ncovers:\n")
+	for _, design := range append([]string{""}, Designs...) {
+		var p pairs
+		for kind, key := range coverKeys {
+			var names []string
+			for i := range w.s.Covers {
+				if c := &w.s.Covers[i]; c.Design == design && c.Kind == CoverKind(kind) {
+					names = append(names, c.Name)
+				}
+			}
+			if len(names) > 0 {
+				p.add(key, "["+strings.Join(names, ", ")+"]")
+			}
+		}
+		switch {
+		case len(p) == 0:
+		case design != "":
+			fmt.Fprintf(&w.b, "  %s: %s\n", design, p.flow())
+		default:
+			for _, pair := range p {
+				fmt.Fprintf(&w.b, "  %s: %s\n", pair.key, pair.value)
+			}
+		}
+	}
+}
+
 func (w *writer) breaks() {
 	if len(w.s.Breaks) == 0 {
 		return

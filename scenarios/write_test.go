@@ -24,6 +24,10 @@ func withoutPlaces(s *Scenario) *Scenario {
 	for i := range c.Breaks {
 		c.Breaks[i].Line = 0
 	}
+	c.Covers = append([]Cover(nil), s.Covers...)
+	for i := range c.Covers {
+		c.Covers[i].Line = 0
+	}
 	return &c
 }
 

@@ -27,9 +27,16 @@ type Options struct {
 
 	Jobs     int // runs at once; 0 is one per processor
 	FailFast bool
-	// Partial says that other shards run other seeds: a break that some run must
-	// show may then be shown elsewhere.
+	// Partial says that these seeds are not all: what some run must show may be
+	// shown by others.
 	Partial bool
+	// Shard and Shards play each Shards-th of the seeds only, from the Shard-th
+	// on; 0 and 0 play all. Count is of all shards. What some run must show is
+	// then counted (Outcome.Owed) and not judged.
+	Shard, Shards uint64
+	// Coverage asks some runs of each scenario for every protection, and not just
+	// for those that its file covers.
+	Coverage bool
 	// Keep bounds the violations kept per scenario, the lowest seeds first; 0 is 8.
 	Keep int
 	// Progress, where set, is called after each chunk of runs, by one goroutine
@@ -73,6 +80,9 @@ type tally struct {
 	breaks     []breakTally
 	measures   []Measure
 	struck     []int
+	met        Tally
+	acted      map[string]int // of each protection that was asked about: runs in which it acted
+	probed     int
 	verdict    Verdict
 }
 
@@ -94,11 +104,16 @@ func Suite(ctx context.Context, list []*scenarios.Scenario, o Options) ([]Outcom
 	if o.Keep == 0 {
 		o.Keep = 8
 	}
+	if o.Shards == 0 {
+		o.Shard, o.Shards = 0, 1
+	}
+	o.Partial = o.Partial || o.Shards > 1
+	s := &suite{list: list, o: o, tallies: make([]tally, len(list)), began: time.Now()}
+	s.count = int((uint64(o.Count) + o.Shards - 1 - o.Shard) / o.Shards)
 	jobs := o.Jobs
 	if jobs <= 0 {
 		jobs = runtime.GOMAXPROCS(0)
 	}
-	s := &suite{list: list, o: o, tallies: make([]tally, len(list)), began: time.Now()}
 	for i, sc := range list {
 		s.tallies[i] = newTally(sc, o.Design)
 	}
@@ -119,7 +134,7 @@ func Suite(ctx context.Context, list []*scenarios.Scenario, o Options) ([]Outcom
 }
 
 func newTally(sc *scenarios.Scenario, design string) tally {
-	t := tally{verdict: Pass, struck: make([]int, len(sc.Steps))}
+	t := tally{verdict: Pass, struck: make([]int, len(sc.Steps)), acted: map[string]int{}}
 	for i := range sc.Breaks {
 		if sc.Breaks[i].Design == design {
 			t.breaks = append(t.breaks, breakTally{})
@@ -138,6 +153,7 @@ type suite struct {
 	list  []*scenarios.Scenario
 	o     Options
 	began time.Time
+	count int // seeds of each scenario that are this shard's
 
 	mu      sync.Mutex
 	next    int // tasks handed out
@@ -155,13 +171,13 @@ func (s *suite) take() (t task, ok bool) {
 	if s.stopped || len(s.list) == 0 {
 		return t, false
 	}
-	chunks := (s.o.Count + chunkRuns - 1) / chunkRuns
+	chunks := (s.count + chunkRuns - 1) / chunkRuns
 	n := s.next
 	var chunk int
 	if n < chunks*len(s.list) {
 		t.scenario, chunk = n/chunks, n%chunks
-		t.count = min(chunkRuns, s.o.Count-chunk*chunkRuns)
-		t.from = s.o.From + uint64(chunk*chunkRuns)
+		t.count = min(chunkRuns, s.count-chunk*chunkRuns)
+		t.from = uint64(chunk * chunkRuns)
 	} else {
 		if s.o.For == 0 || time.Since(s.began) >= s.o.For {
 			return t, false
@@ -169,9 +185,9 @@ func (s *suite) take() (t task, ok bool) {
 		n -= chunks * len(s.list)
 		t.scenario, chunk = n%len(s.list), n/len(s.list)
 		t.count = chunkRuns
-		t.from = s.o.From + uint64(s.o.Count) + uint64(chunk*chunkRuns)
+		t.from = uint64(s.count) + uint64(chunk*chunkRuns)
 	}
-	t.first = t.from == s.o.From
+	t.first = t.from == 0
 	s.next++
 	return t, true
 }
@@ -188,13 +204,16 @@ func (s *suite) work(ctx context.Context) {
 	}
 }
 
+// seed is the seed of the shard's i-th run.
+func (s *suite) seed(i uint64) uint64 { return s.o.From + i*s.o.Shards + s.o.Shard }
+
 // play plays the runs of a task.
 func (s *suite) play(ctx context.Context, p *Player, t task) tally {
 	sc := s.list[t.scenario]
 	sum := newTally(sc, s.o.Design)
 	began := time.Now()
 	for i := 0; i < t.count && ctx.Err() == nil; i++ {
-		seed := t.from + uint64(i)
+		seed := s.seed(t.from + uint64(i))
 		var same Run
 		twice := t.first && i == 0
 		if twice {
@@ -220,6 +239,9 @@ func (s *suite) play(ctx context.Context, p *Player, t task) tally {
 		if s.o.FailFast && sum.violated > 0 {
 			break
 		}
+	}
+	if t.first && (s.o.Coverage || s.o.For > 0 || s.o.Count >= SomeRuns) {
+		s.probe(sc, &sum)
 	}
 	sum.wall = time.Since(began)
 	sum.trim(s.o.Keep)
@@ -250,6 +272,7 @@ func (t *tally) run(sc *scenarios.Scenario, design string, r *Run) {
 			t.struck[i]++
 		}
 	}
+	t.met.Add(&r.Met)
 	bad := false
 	for i := range r.Violations {
 		v := &r.Violations[i]
@@ -364,6 +387,11 @@ func (s *suite) add(t task, part tally) {
 	for i := range part.struck {
 		sum.struck[i] += part.struck[i]
 	}
+	sum.met.Merge(&part.met)
+	sum.probed += part.probed
+	for name, runs := range part.acted {
+		sum.acted[name] += runs
+	}
 	s.done += part.runs
 	s.failed += part.violated
 	if s.o.FailFast && part.violated > 0 {
@@ -372,7 +400,7 @@ func (s *suite) add(t task, part tally) {
 	if s.o.Progress != nil {
 		p := Progress{Done: s.done, Scenario: s.list[t.scenario].ID, Failed: s.failed}
 		if s.o.For == 0 {
-			p.Total = s.o.Count * len(s.list)
+			p.Total = s.count * len(s.list)
 		}
 		s.o.Progress(p)
 	}
@@ -388,17 +416,15 @@ func (s *suite) outcome(i int) Outcome {
 		SimSeconds: float64(t.simulated) / 1e9, WallSeconds: t.wall.Seconds(),
 		Violations: t.violations, Violated: t.violated,
 		Measures: t.measures, StepsStruck: t.struck,
-		NotRun: max(0, s.o.Count-t.runs),
+		NotRun: max(0, s.count-t.runs), Owed: s.owed(i),
 	}
-	missed := func(kind, format string, args ...any) {
-		o.Verdict = Gravest(o.Verdict, Missed)
-		o.Violations = append(o.Violations, Violation{
-			Seed: s.o.From, Invariant: kind, Verdict: Missed, Message: fmt.Sprintf(format, args...),
-		})
+	acted := Acted{Probed: t.probed}
+	for _, name := range core.ProtectionNames() {
+		if runs, asked := t.acted[name]; asked {
+			acted.Names, acted.Runs = append(acted.Names, name), append(acted.Runs, runs)
+		}
 	}
-	// What need not come in every run must come in some, and only a whole set of
-	// runs can tell.
-	whole := o.NotRun == 0 && !s.o.Partial && t.runs >= SomeRuns
+	o.Coverage = coverageOf(sc, &t.met, &acted)
 	n := 0
 	for k := range sc.Breaks {
 		b := &sc.Breaks[k]
@@ -408,21 +434,18 @@ func (s *suite) outcome(i int) Outcome {
 		seen := BreakSeen{Invariant: b.Invariant, All: b.All, Runs: t.breaks[n].runs, Of: t.runs, Actors: t.breaks[n].actors}
 		n++
 		sort.Strings(seen.Actors)
-		for _, a := range b.Actors {
-			if name := sc.WorkerName(a); a >= 0 && !slices.Contains(seen.Actors, name) {
+		for _, name := range declaredNames(sc, b) {
+			if !slices.Contains(seen.Actors, name) {
 				seen.Missing = append(seen.Missing, name)
 			}
 		}
-		if whole && seen.Runs == 0 && !b.All {
-			missed("break", "%s:%d: %s is declared to break in some run of %s and did not in %d", sc.File, b.Line, b.Invariant, s.o.Design, t.runs)
-		} else if whole && seen.Runs > 0 && len(seen.Missing) > 0 {
-			missed("break", "%s:%d: %s broke, but never for %s as declared", sc.File, b.Line, b.Invariant, strings.Join(seen.Missing, ", "))
-		}
 		o.Breaks = append(o.Breaks, seen)
 	}
-	for k := range sc.Steps {
-		if whole && sc.Steps[k].Maybe && t.struck[k] == 0 {
-			missed("step", "%s:%d: %s took hold in none of %d runs", sc.File, sc.Steps[k].Line, sc.Words(k), t.runs)
+	if o.NotRun == 0 && !s.o.Partial { // only a whole set of runs can tell
+		missed := Missing(o.Owed, t.runs, s.o.From)
+		for i := range missed {
+			o.Verdict = Gravest(o.Verdict, Missed)
+			o.Violations = append(o.Violations, missed[i])
 		}
 	}
 	if o.NotRun > 0 {

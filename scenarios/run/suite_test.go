@@ -142,7 +142,7 @@ func TestADeclarationThatDoesNotComeTrueFails(t *testing.T) {
 		"requests that end otherwise": {"expect:\n  - ended: {worker: w1, among: [dropped]}\n", Safety, "which is not expected"},
 		"a step that strikes nothing": {"steps:\n  - {at: 60s, resume: w1}\nexpect:\n  - not-reaped: w1\n", Missed, "resume w1 never took hold"},
 		"a step that may strike nothing, and never does": {
-			"steps:\n  - {at: 60s, resume: w1, maybe: true}\nexpect:\n  - not-reaped: w1\n", Missed, "took hold in none of 30 runs"},
+			"steps:\n  - {at: 60s, resume: w1, maybe: true}\nexpect:\n  - not-reaped: w1\n", Missed, "never took hold in 30 runs"},
 	} {
 		text := quiet
 		if strings.HasPrefix(c.text, "workers:") {

@@ -105,6 +105,8 @@ type Outcome struct {
 	Measures    []Measure
 	StepsStruck []int // of each step: runs in which it struck
 	NotRun      int   // seeds left out: interrupted or fail-fast
+	Owed        []Owed
+	Coverage    Coverage
 }
 
 // HashText is the hash as reports print it.
