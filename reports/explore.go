@@ -15,7 +15,7 @@ type Exploration struct {
 	Design    string     `json:"design"`
 	Verdict   Verdict    `json:"verdict"`
 	Campaigns []Campaign `json:"campaigns"`
-	Shard     string     `json:"shard,omitempty"` // I/N; empty where all was run here
+	Shard     *Shard     `json:"shard,omitempty"` // set where this is a part of a whole
 	Stopped   string     `json:"-"`               // why not everything ran
 }
 
@@ -29,11 +29,13 @@ type Campaign struct {
 	Seed     uint64  `json:"seed"`
 	Wanted   uint64  `json:"wanted"` // runs asked for, of all shards; 0 where time was the bound
 
-	Runs       uint64  `json:"runs"`
-	Found      uint64  `json:"found"`     // runs that broke something
-	FirstRun   uint64  `json:"first_run"` // number of the first of them, from 1; 0 for none
-	Schedules  uint64  `json:"schedules"` // distinct runs
-	AtLeast    bool    `json:"schedules_at_least,omitempty"`
+	Runs      uint64 `json:"runs"`
+	Found     uint64 `json:"found"`     // runs that broke something
+	FirstRun  uint64 `json:"first_run"` // number of the first of them, from 1; 0 for none
+	Schedules uint64 `json:"schedules"` // distinct runs
+	AtLeast   bool   `json:"schedules_at_least,omitempty"`
+	// OfParts says that Schedules is the sum of what is distinct within each shard.
+	OfParts    bool    `json:"schedules_of_parts,omitempty"`
 	Features   int     `json:"features"`
 	FreshAt    uint64  `json:"last_new_feature_run"` // from 1
 	Events     uint64  `json:"events"`
@@ -52,9 +54,26 @@ type Campaign struct {
 	Blame      []Blame           `json:"blame"`
 
 	Notes []string `json:"notes,omitempty"`
+	// Parts are what simrun merge needs beside: set in a shard only.
+	Parts *CampaignPart `json:"parts,omitempty"`
 
 	Title string `json:"-"`
 	File  string `json:"-"`
+}
+
+// CampaignPart is what a part of a search has to say beside its sums.
+type CampaignPart struct {
+	FeatureSet []byte        `json:"feature_set"` // which features, not just how many
+	Factors    []string      `json:"factors"`
+	With       []uint64      `json:"with"` // of each factor: runs that had it
+	Kinds      []FactorsKind `json:"kinds"`
+}
+
+// FactorsKind is one kind of failure.
+type FactorsKind struct {
+	Invariant string   `json:"invariant"`
+	Failed    uint64   `json:"failed"`
+	With      []uint64 `json:"with"` // of each factor: failed runs that had it
 }
 
 // PCT is what a search by priorities promises.
@@ -167,7 +186,11 @@ func (c *Campaign) covered(b *bytes.Buffer, design string, width int, on ink) {
 	if c.AtLeast {
 		atLeast = "at least "
 	}
-	field(b, "runs", fmt.Sprintf("%s, %s%s distinct; %s found something", runs, atLeast, grouped(c.Schedules), grouped(c.Found)), width)
+	within := ""
+	if c.OfParts {
+		within = " within their shards"
+	}
+	field(b, "runs", fmt.Sprintf("%s, %s%s distinct%s; %s found something", runs, atLeast, grouped(c.Schedules), within, grouped(c.Found)), width)
 	field(b, "simulated", fmt.Sprintf("%s, %s events, in %s: %s runs/s", span(c.SimSeconds), amount(float64(c.Events)), span(c.Wall), amount(rate(float64(c.Runs), c.Wall))), width)
 	features := fmt.Sprintf("%s of state, record and fault", grouped(uint64(c.Features)))
 	if c.Runs > 0 {

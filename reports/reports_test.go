@@ -80,7 +80,7 @@ func TestJSONIsTheContract(t *testing.T) {
 	keys(t, "totals", top["totals"], "runs", "events", "sim_seconds", "wall_seconds", "events_per_second", "sim_over_real")
 	for _, sc := range top["scenarios"].([]any) {
 		for _, v := range sc.(map[string]any)["violations"].([]any) {
-			keys(t, "a violation", v, "invariant", "at_seconds", "actors", "message", "seed", "token", "capsule")
+			keys(t, "a violation", v, "invariant", "at_seconds", "actors", "message", "seed", "token", "capsule", "verdict", "declared")
 		}
 		keys(t, "a scenario", sc, "name", "id", "verdict", "expected", "runs", "failed_runs", "events", "sim_seconds", "wall_seconds", "hash", "violations")
 	}

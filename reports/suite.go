@@ -78,6 +78,8 @@ type Suite struct {
 	// Note says how it was run where that was not in the simulator, and which
 	// files were not run because they could not be read.
 	Note string `json:"note,omitempty"`
+	// Shard is set where this is a part of a whole (simrun merge adds parts up).
+	Shard *Shard `json:"shard,omitempty"`
 	// Stopped says in words why not everything ran; empty where it did.
 	Stopped string `json:"-"`
 }
@@ -112,6 +114,12 @@ type Scenario struct {
 	// decide, each with its reason. They are not passes.
 	Undecided []string `json:"undecided,omitempty"`
 	Notes     []string `json:"notes,omitempty"` // what else a reader should know
+	// Coverage is what the runs met.
+	Coverage *Coverage `json:"coverage,omitempty"`
+	// World is a digest of what the seeds act on, and Owed what some run of the
+	// whole must show; both are set in a shard only.
+	World string `json:"world,omitempty"`
+	Owed  []Owed `json:"owed,omitempty"`
 
 	Story  string   `json:"-"` // one line on what happens in it
 	File   string   `json:"-"` // where it was read; empty where it is built in
@@ -135,10 +143,10 @@ type Violation struct {
 	// Run is the run's number in a search whose runs are of no seed, from 1.
 	Run uint64 `json:"run,omitempty"`
 
-	Verdict  Verdict `json:"-"` // what kind of failure this one is
-	Declared bool    `json:"-"` // the scenario declares it under this design
-	Replay   string  `json:"-"` // the exact command that replays it
-	Shrink   string  `json:"-"` // the exact command that minimises it; empty where there is no capsule
+	Verdict  Verdict `json:"verdict"`  // what kind of failure this one is
+	Declared bool    `json:"declared"` // the scenario declares it under this design
+	Replay   string  `json:"-"`        // the exact command that replays it
+	Shrink   string  `json:"-"`        // the exact command that minimises it; empty where there is no capsule
 }
 
 // Totals are sums over the scenarios; WallSeconds is the time that the person

@@ -190,6 +190,11 @@ func suiteTotals(w io.Writer, s *Suite, width int, on ink) {
 		}
 	}
 	remarks(w, s, width, on)
+	if foot := s.foot(); foot != "" {
+		for _, l := range wrap(foot, width) {
+			fmt.Fprintln(w, on.paint(dim, l))
+		}
+	}
 	if declared > 0 {
 		note := fmt.Sprintf("Expected breaks among the passes: %d. There, design %s is known to break that invariant; the run checks that it does, and that nothing else breaks.", declared, s.Design)
 		for _, l := range wrap(note, width) {

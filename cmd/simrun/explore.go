@@ -147,7 +147,10 @@ func (f *exploreFlags) check(cmd *cobra.Command, args []string) (*exploration, e
 		return nil, &usageError{"--shard cannot split --strategy " + f.strategy + ": what it does next depends on all that it did; give each machine another --seed"}
 	case f.shard != "" && given("for"):
 		return nil, &usageError{"--shard splits a number of runs: give --runs N in the place of --for"}
+	case f.shard != "" && given("until-found") && f.until:
+		return nil, &usageError{"--shard plays all runs of its part: what stops at a first finding has no whole to be a part of"}
 	}
+	f.until = f.until && f.shard == ""
 	if given("for") && !given("runs") {
 		e.runs = 0
 	}
@@ -183,7 +186,10 @@ func (f *exploreFlags) run(cmd *cobra.Command, s *streams, common *commonFlags, 
 	}
 	terminal := reports.Look(s.err, common.noColour)
 	terminal.Live = terminal.Live && !f.quiet
-	result := &reports.Exploration{Version: reports.Version, Design: e.design.String(), Verdict: reports.Pass, Shard: f.shard, Campaigns: []reports.Campaign{}}
+	result := &reports.Exploration{Version: reports.Version, Design: e.design.String(), Verdict: reports.Pass, Campaigns: []reports.Campaign{}}
+	if e.shard.of > 0 {
+		result.Shard = &reports.Shard{Index: e.shard.index, Of: e.shard.of, First: f.seed, Count: e.runs, Code: codeIdentity()}
+	}
 	for i := range e.list {
 		progress := reports.NewProgress(s.err, terminal)
 		c, err := e.search(cmd.Context(), e.list[i], progress, &folder)
@@ -326,12 +332,33 @@ func (e *exploration) fill(row *reports.Campaign, c *run.Campaign) {
 	if len(c.Findings) > 0 {
 		row.FirstRun = c.Findings[0].Run + 1
 	}
-	for i := range c.Blame {
-		b := &c.Blame[i]
-		row.Blame = append(row.Blame, reports.Blame{
+	row.Blame = blameOf(c.Counts)
+	if e.shard.of > 0 {
+		row.Parts = &reports.CampaignPart{FeatureSet: c.Set.Bytes(), Factors: c.Counts.Names, With: c.Counts.With}
+		for _, k := range c.Counts.Kinds {
+			row.Parts.Kinds = append(row.Parts.Kinds, reports.FactorsKind{Invariant: k.Invariant, Failed: k.Failed, With: k.With})
+		}
+	}
+}
+
+// blameOf ranks what was counted.
+func blameOf(c *run.Counts) []reports.Blame {
+	out := []reports.Blame{}
+	for _, b := range c.Blame() {
+		out = append(out, reports.Blame{
 			Invariant: b.Invariant, Failed: b.Failed, Runs: b.Runs, Causes: causesOf(b.Causes), Suppressors: causesOf(b.Suppressors),
 		})
 	}
+	return out
+}
+
+// rankFactors ranks what the shards of a search counted.
+func rankFactors(row *reports.Campaign) []reports.Blame {
+	c := &run.Counts{Names: row.Parts.Factors, Runs: row.Runs, With: row.Parts.With}
+	for _, k := range row.Parts.Kinds {
+		c.Kinds = append(c.Kinds, run.CountsKind{Invariant: k.Invariant, Failed: k.Failed, With: k.With})
+	}
+	return blameOf(c)
 }
 
 func coverageOf(c *run.Coverage) reports.Coverage {

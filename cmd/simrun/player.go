@@ -41,7 +41,7 @@ func (r *request) play(ctx context.Context, f *runFlags, progress *reports.Progr
 		Design: r.design.preset, Protections: r.design.protections,
 		From: r.seeds.First, Count: r.seeds.Count, For: r.lasts,
 		Jobs: r.jobs, FailFast: f.failFast,
-		Partial: r.single, Keep: examples,
+		Partial: r.single, Keep: examples, Coverage: f.coverage, Shard: r.shard.at(), Shards: r.shard.of,
 		Progress: func(p run.Progress) {
 			what := p.Scenario
 			if p.Failed > 0 {
@@ -59,12 +59,19 @@ func (r *request) play(ctx context.Context, f *runFlags, progress *reports.Progr
 	rows := make([]reports.Scenario, len(outcomes))
 	notRun := 0
 	for i := range outcomes {
-		rows[i] = rowOf(r.list[i], &outcomes[i], tokens, r.seeds.First, f.verbose)
+		rows[i] = rowOf(r.list[i], &outcomes[i], tokens, r.seeds.First+r.shard.at(), f.verbose)
+		if r.shard.of > 0 {
+			rows[i].World, rows[i].Owed = worldDigest(r.list[i].Scenario), owedOf(outcomes[i].Owed)
+		}
 		if outcomes[i].NotRun > 0 {
 			notRun++
 		}
 	}
 	suite := reports.NewSuite(r.design.String(), rows, wall)
+	if r.shard.of > 0 {
+		suite.Shard = &reports.Shard{Index: r.shard.index, Of: r.shard.of, First: r.seeds.First, Count: uint64(r.seeds.Count), Code: codeIdentity()}
+		suite.Note = fmt.Sprintf("This is shard %s: what some run must show is judged by simrun merge, over all shards.", suite.Shard)
+	}
 	switch {
 	case ctx.Err() != nil:
 		suite.Stopped = "Interrupted: this is what came until then."
@@ -95,6 +102,8 @@ func rowOf(s selected, o *run.Outcome, tokens *player, first uint64, example boo
 	if !s.builtin {
 		row.File = s.File
 	}
+	covered := coverageOf(&o.Coverage)
+	row.Coverage = &covered
 	for _, b := range o.Breaks {
 		row.Breaks = append(row.Breaks, b.Invariant)
 	}

@@ -12,7 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vigil/core"
+	"vigil/faults"
 	"vigil/reports"
+	"vigil/scenarios"
 )
 
 // runFlags are the flags of simrun run.
@@ -28,6 +31,8 @@ type runFlags struct {
 	dir      string
 	quiet    bool
 	verbose  bool
+	shard    string
+	coverage bool
 	real     realFlags
 }
 
@@ -65,6 +70,8 @@ that breaks under a design is what has to break there.`,
   simrun run --seeds commit --junit out.xml    in CI: new seeds for each commit
   simrun run --json - | jq .totals             for a program
   simrun run A3 --design document -v           the document's hole, and how to replay it
+  simrun run --seeds 4000 --shard 1/4 -o out   a quarter; simrun merge adds them up
+  simrun run --coverage -q                     what no scenario reaches
   simrun run A1 A6 --real bin/server           with real processes`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -79,6 +86,8 @@ that breaks under a design is what has to break there.`,
 	f.designFlags.add(cmd)
 	flags.IntVarP(&f.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "how many runs at once, `N`; results do not depend on it")
 	flags.BoolVar(&f.failFast, "fail-fast", false, "stop at the first run that fails")
+	flags.StringVar(&f.shard, "shard", "", "run part `I/N` of the seeds, every N-th; simrun merge adds the parts up")
+	flags.BoolVar(&f.coverage, "coverage", false, "say what each fault, state of a life and protection was met by, and what no scenario reaches")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to `FILE`, - for standard output")
 	flags.StringVar(&f.junit, "junit", "", "write the result as JUnit XML to `FILE`, - for standard output")
 	flags.StringVarP(&f.dir, "output", "o", "", "write all results into a new folder below `DIR`; DIR/latest names it")
@@ -99,6 +108,7 @@ type request struct {
 	design choice
 	jobs   int
 	list   []selected
+	shard  part
 	bad    []string // files of a folder that could not be read, and why
 }
 
@@ -116,6 +126,10 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) (*request, error) {
 		r.jobs = realJobs
 	}
 	switch {
+	case isReal && (f.shard != "" || f.coverage):
+		return nil, &usageError{"--shard and --coverage are about runs in the simulator; leave --real out"}
+	case f.shard != "" && (given("for") || given("seed")):
+		return nil, &usageError{"--shard splits a range of seeds: give --seeds in the place of --seed and --for"}
 	case isReal && given("for"):
 		return nil, &usageError{"--for runs seeds in the simulator; with --real, --seeds N plays each scenario N times"}
 	case given("seed") && given("seeds"):
@@ -138,6 +152,9 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) (*request, error) {
 		if r.seeds, err = parseSeeds(f.seeds); err != nil {
 			return nil, err
 		}
+	}
+	if r.shard, err = parseShard(f.shard); err != nil {
+		return nil, err
 	}
 	if r.design, err = f.choose(); err != nil {
 		return nil, err
@@ -201,6 +218,11 @@ func (f *runFlags) report(suite *reports.Suite, s *streams, common *commonFlags,
 			return err
 		}
 	}
+	if f.coverage {
+		if err := reports.WriteCoverage(w, suite, f.known(), w.Width, w.Colour); err != nil {
+			return err
+		}
+	}
 	if f.verbose {
 		if err := reports.Examples(w, suite, w.Width, w.Colour); err != nil {
 			return err
@@ -214,6 +236,20 @@ func (f *runFlags) report(suite *reports.Suite, s *streams, common *commonFlags,
 	}
 	// Last: what is printed last is what is read first.
 	return reports.FailureReport(w, suite, w.Width, w.Colour)
+}
+
+// known are the names of all that a suite may meet: of protections those that
+// are on.
+func (f *runFlags) known() reports.Known {
+	k := reports.Known{Faults: faults.Names(), States: scenarios.LifeStateNames}
+	if c, err := f.choose(); err == nil {
+		for _, name := range core.ProtectionNames() {
+			if off := c.protections; off.Set(name, false) && off != c.protections {
+				k.Protections = append(k.Protections, name)
+			}
+		}
+	}
+	return k
 }
 
 func writeResults(suite *reports.Suite, s *streams, json, junit, folder string) error {

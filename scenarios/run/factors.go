@@ -1,8 +1,10 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 
 	"vigil/core"
@@ -21,7 +23,7 @@ const maxFactors = 256
 type factorSet [maxFactors / 64]uint64
 
 func (f *factorSet) add(n int) {
-	if n < maxFactors {
+	if n < maxFactors { // names are cut there too
 		f[n/64] |= 1 << (n % 64)
 	}
 }
@@ -163,42 +165,46 @@ func factorsOf(s *scenarios.Scenario, plan *sim.Plan, unfired []int, struck []co
 	return f
 }
 
-// blame counts factors over a campaign: in all runs, in those that failed, and
-// in those in which one invariant broke.
-type blame struct {
-	names []string
-	runs  uint64
-	with  [maxFactors]uint64
-	kinds []*blameKind
+// Counts counts factors over a campaign: in all runs, in those that failed, and
+// in those in which one invariant broke. Those of shards add up.
+type Counts struct {
+	Names []string
+	Runs  uint64
+	With  []uint64 // of each factor: runs that had it
+	Kinds []CountsKind
 }
 
-type blameKind struct {
-	invariant string // empty: any failure
-	failed    uint64
-	with      [maxFactors]uint64
+// CountsKind is one kind of failure.
+type CountsKind struct {
+	Invariant string // empty: any
+	Failed    uint64
+	With      []uint64 // of each factor: failed runs that had it
 }
 
 // maxBlamed bounds the invariants that are looked at one by one; there are not
 // many more.
 const maxBlamed = 24
 
-func newBlame(s *scenarios.Scenario) *blame {
-	return &blame{names: factorNames(s), kinds: []*blameKind{{}}}
+func newCounts(s *scenarios.Scenario) *Counts {
+	c := &Counts{Names: factorNames(s)}
+	c.With = make([]uint64, len(c.Names))
+	c.Kinds = []CountsKind{{With: make([]uint64, len(c.Names))}}
+	return c
 }
 
 // add counts one run, in which these invariants broke.
-func (b *blame) add(f *factorSet, broke []Violation) {
-	b.runs++
-	f.each(func(n int) { b.with[n]++ })
+func (c *Counts) add(f *factorSet, broke []Violation) {
+	c.Runs++
+	f.each(func(n int) { c.With[n]++ })
 	if len(broke) == 0 {
 		return
 	}
-	b.kinds[0].add(f)
+	c.Kinds[0].add(f)
 	for i := range broke {
 		if repeated(broke[:i], broke[i].Invariant) {
 			continue
 		}
-		if k := b.kind(broke[i].Invariant); k != nil {
+		if k := c.kind(broke[i].Invariant); k != nil {
 			k.add(f)
 		}
 	}
@@ -213,23 +219,22 @@ func repeated(list []Violation, invariant string) bool {
 	return false
 }
 
-func (k *blameKind) add(f *factorSet) {
-	k.failed++
-	f.each(func(n int) { k.with[n]++ })
+func (k *CountsKind) add(f *factorSet) {
+	k.Failed++
+	f.each(func(n int) { k.With[n]++ })
 }
 
-func (b *blame) kind(invariant string) *blameKind {
-	for _, k := range b.kinds[1:] {
-		if k.invariant == invariant {
+func (c *Counts) kind(invariant string) *CountsKind {
+	for i := range c.Kinds[1:] {
+		if k := &c.Kinds[1+i]; k.Invariant == invariant {
 			return k
 		}
 	}
-	if len(b.kinds) > maxBlamed {
+	if len(c.Kinds) > maxBlamed {
 		return nil
 	}
-	k := &blameKind{invariant: invariant}
-	b.kinds = append(b.kinds, k)
-	return k
+	c.Kinds = append(c.Kinds, CountsKind{Invariant: invariant, With: make([]uint64, len(c.Names))})
+	return &c.Kinds[len(c.Kinds)-1]
 }
 
 // Blame is what a campaign says about one kind of failure.
@@ -239,23 +244,32 @@ type Blame struct {
 	Causes, Suppressors []explore.Cause
 }
 
-// verdicts ranks the factors of each kind of failure.
-func (b *blame) verdicts() []Blame {
+// Blame ranks the factors of each kind of failure, the most frequent first.
+func (c *Counts) Blame() []Blame {
 	var out []Blame
-	for _, k := range b.kinds {
-		if k.failed == 0 {
+	for _, k := range c.Kinds {
+		if k.Failed == 0 {
 			continue
 		}
 		var factors []explore.Factor
-		for n, name := range b.names {
+		for n, name := range c.Names {
 			factors = append(factors, explore.Factor{
-				Name: name, With: b.with[n], WithFailed: k.with[n],
-				Without: b.runs - b.with[n], WithoutFails: k.failed - k.with[n],
+				Name: name, With: c.With[n], WithFailed: k.With[n],
+				Without: c.Runs - c.With[n], WithoutFails: k.Failed - k.With[n],
 			})
 		}
-		v := Blame{Invariant: k.invariant, Failed: k.failed, Runs: b.runs}
+		v := Blame{Invariant: k.Invariant, Failed: k.Failed, Runs: c.Runs}
 		v.Causes, v.Suppressors = explore.Rank(factors)
 		out = append(out, v)
 	}
+	slices.SortStableFunc(out, func(a, b Blame) int {
+		switch {
+		case a.Invariant == "" || b.Invariant == "": // any failure comes first
+			return cmp.Compare(len(a.Invariant), len(b.Invariant))
+		case a.Failed != b.Failed:
+			return cmp.Compare(b.Failed, a.Failed)
+		}
+		return cmp.Compare(a.Invariant, b.Invariant)
+	})
 	return out
 }

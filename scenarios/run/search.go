@@ -48,7 +48,7 @@ type Campaign struct {
 	Coverage Coverage
 	Findings []Finding
 	Broke    map[string]uint64 // runs that broke each invariant
-	Blame    []Blame
+	Counts   *Counts           // of what the runs had, and which failed
 }
 
 // looksFor reports whether a violation is what a search looks for. That a step
@@ -71,8 +71,7 @@ func Search(ctx context.Context, s *scenarios.Scenario, o SearchOptions) (*Campa
 	if o.Keep == 0 {
 		o.Keep = 4
 	}
-	c := &Campaign{Verdict: Pass, Broke: map[string]uint64{}}
-	blame := newBlame(s)
+	c := &Campaign{Verdict: Pass, Broke: map[string]uint64{}, Counts: newCounts(s)}
 	began := time.Now()
 	seed := seedOf(o.Strategy)
 	job := func() explore.Trial[searched] {
@@ -92,7 +91,7 @@ func Search(ctx context.Context, s *scenarios.Scenario, o SearchOptions) (*Campa
 		c.Events += r.Events
 		c.Sim += r.End
 		c.Tally.Add(&r.Met)
-		blame.add(&more.factors, r.Violations)
+		c.Counts.add(&more.factors, r.Violations)
 		if len(r.Violations) == 0 {
 			return
 		}
@@ -110,7 +109,6 @@ func Search(ctx context.Context, s *scenarios.Scenario, o SearchOptions) (*Campa
 		}
 	})
 	c.Wall = time.Since(began)
-	c.Blame = blame.verdicts()
 	c.record(s, o)
 	c.Coverage = c.coverage(s, &o)
 	return c, nil

@@ -143,6 +143,11 @@ func TestADeclarationThatDoesNotComeTrueFails(t *testing.T) {
 		"a step that strikes nothing": {"steps:\n  - {at: 60s, resume: w1}\nexpect:\n  - not-reaped: w1\n", Missed, "resume w1 never took hold"},
 		"a step that may strike nothing, and never does": {
 			"steps:\n  - {at: 60s, resume: w1, maybe: true}\nexpect:\n  - not-reaped: w1\n", Missed, "never took hold in 30 runs"},
+		"a state that is met":                          {"steps:\n  - {at: 60s, kill: w1}\ncovers: {faults: [kill], states: [silent-past-window, gone]}\n", Pass, ""},
+		"a state that is never met":                    {"expect:\n  - not-reaped: w1\ncovers: {states: [serving-pinged, stuck]}\n", Missed, "the file covers the state stuck, and it never was met in 30 runs"},
+		"a fault that never fires":                     {"steps:\n  - {at: 60s, resume: w1, maybe: true}\ncovers: {faults: [resume]}\n", Missed, "the file covers the fault resume, and it never took hold in 30 runs"},
+		"what must be met under the other design only": {"expect:\n  - not-reaped: w1\ncovers: {hardened: {states: [stuck]}}\n", Pass, ""},
+		"a protection that is off cannot act":          {"expect:\n  - not-reaped: w1\ncovers: {protections: [boot-token]}\n", Pass, ""},
 	} {
 		text := quiet
 		if strings.HasPrefix(c.text, "workers:") {
@@ -157,6 +162,26 @@ func TestADeclarationThatDoesNotComeTrueFails(t *testing.T) {
 		}
 		if o.Verdict != c.verdict || !strings.Contains(told, c.says) || (c.says == "") != (told == "") {
 			t.Errorf("%s: verdict %s, want %s; it says:\n%swant: %s", name, o.Verdict, c.verdict, told, c.says)
+		}
+	}
+}
+
+// A protection acted where the same tape without it comes to something else.
+func TestAProtectionThatChangesNothingDidNotAct(t *testing.T) {
+	o := Options{Design: "hardened", Protections: core.Hardened(), Count: seedsHere}
+	frozen := "  - {at: 60s, pause: {worker: w1, for: 170s}}\n"
+	for covers, c := range map[string]struct {
+		steps string
+		acts  bool
+	}{
+		"registration-aware-ping": {frozen, true}, // it is reaped meanwhile, and told so
+		"boot-token":              {frozen, false},
+		"request-deadlines":       {frozen, false},
+	} {
+		list := story(t, quiet+"steps:\n"+c.steps+"covers: {protections: ["+covers+"]}\n")
+		got := playSuite(t, list, o)[0]
+		if acted := got.Coverage.Protections[covers] > 0; acted != c.acts || acted != (got.Verdict == Pass) {
+			t.Errorf("%s acted: %v, want %v; verdict %s, %+v", covers, acted, c.acts, got.Verdict, got.Violations)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package explore
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // MaxFeatures bounds the features that a trial may tell apart.
 const MaxFeatures = 1 << 16
@@ -21,8 +24,31 @@ func (f *Features) Has(n uint32) bool {
 	return f[n/64]&(1<<(n%64)) != 0
 }
 
-// Clear empties the set.
-func (f *Features) Clear() { clear(f[:]) }
+// Bytes is the set as bytes, for a file; FeaturesOf reads it back.
+func (f *Features) Bytes() []byte {
+	last := 0
+	for i, w := range f {
+		if w != 0 {
+			last = i + 1
+		}
+	}
+	out := make([]byte, 0, last*8)
+	for _, w := range f[:last] {
+		out = binary.LittleEndian.AppendUint64(out, w)
+	}
+	return out
+}
+
+// FeaturesOf reads what Bytes wrote; false where that is no set.
+func FeaturesOf(text []byte) (f Features, ok bool) {
+	if len(text)%8 != 0 || len(text) > MaxFeatures/8 {
+		return f, false
+	}
+	for i := range len(text) / 8 {
+		f[i] = binary.LittleEndian.Uint64(text[i*8:])
+	}
+	return f, true
+}
 
 // Count is how many features are in.
 func (f *Features) Count() int {

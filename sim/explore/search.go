@@ -48,6 +48,7 @@ type Report struct {
 	Schedules uint64 // distinct runs by their hashes
 	Bounded   bool   // Schedules stopped to be counted at MaxSchedules: there are at least so many
 	Features  int    // distinct features met
+	Set       Features
 	FreshAt   uint64 // the run that met the last new feature
 	Hash      uint64 // over all runs and their numbers; the same at any number of jobs
 	Whole     bool   // every run that was asked for was played, or the search stopped at its finding
@@ -95,7 +96,7 @@ func Search[T any](ctx context.Context, strategy Strategy, o Options, job func()
 		wait.Go(func() { s.work(ctx, job()) })
 	}
 	wait.Wait()
-	s.report.Features = s.features.Count()
+	s.report.Features, s.report.Set = s.features.Count(), s.features
 	s.report.Whole = s.stopped || o.Runs > 0 && s.folded >= s.total || o.Runs == 0 && ctx.Err() == nil
 	return s.report
 }
