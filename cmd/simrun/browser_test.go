@@ -313,3 +313,70 @@ func TestThePageOfALongRun(t *testing.T) {
 		t.Errorf("it slides at %.1f frames a second, want 30", 1000/mean)
 	}
 }
+
+// The page of a suite: the failure stands on top with its reason and its
+// command, its timeline opens in the page, and the way back leads back.
+func TestSuitePageInABrowser(t *testing.T) {
+	b := theBrowser(t)
+	file := filepath.Join(t.TempDir(), "suite.html")
+	_, _, code := call(t, "run", "--design", "document", "testdata/stories", "A1", "B1/resumed", "--seeds", "3", "-v", "-q", "--html", file)
+	if code != exitSafety {
+		t.Fatalf("exit %d", code)
+	}
+	p := opened(t, b, file, desk)
+	for _, words := range []string{"SAFETY", "failed", "w1 was reaped", "simrun replay v1."} {
+		does(t, p, fmt.Sprintf("document.querySelector('#suite').innerText.includes(%q)", words), true)
+	}
+	does(t, p, "document.querySelectorAll('#scenarios tbody tr').length >= 6", true)
+	does(t, p, "document.querySelector('#breaks').innerText.includes('CONVERGE')", true)
+	does(t, p, "document.querySelector('.fail').getBoundingClientRect().bottom < innerHeight", true)
+
+	// Filter and sort.
+	does(t, p, "document.querySelector('#filter').value = 'B1'; document.querySelector('#filter').dispatchEvent(new Event('input')); document.querySelectorAll('#scenarios tbody tr').length", 1)
+	try(t, p.Run("document.querySelector('#filter').value = ''; document.querySelector('#filter').dispatchEvent(new Event('input')); document.querySelectorAll('#scenarios th')[5].click()", nil))
+	does(t, p, "document.querySelectorAll('#scenarios th')[5].getAttribute('aria-sort')", "descending")
+
+	// Into a run and back.
+	var box struct{ X, Y float64 }
+	try(t, p.Run("(() => { const r = document.querySelector('.fail a.open').getBoundingClientRect(); return {X: r.left + 5, Y: r.top + 5} })()", &box))
+	try(t, p.Click(box.X, box.Y))
+	try(t, p.Wait("!document.querySelector('#run').hidden && document.querySelector('#run #diagram')", 10*time.Second))
+	does(t, p, "document.querySelector('#suite').hidden", true)
+	does(t, p, "document.querySelector('#run #verdict').innerText.includes('reaped')", true)
+	try(t, p.Wait("location.hash.includes('run=') && location.hash.includes('t=')", 5*time.Second))
+	var link string
+	try(t, p.Run("location.hash", &link))
+	try(t, p.Run("document.querySelector('#run .title a').click()", nil))
+	try(t, p.Wait("!document.querySelector('#suite').hidden", 5*time.Second))
+	does(t, p, "document.querySelector('#run').hidden", true)
+	noComplaint(t, p, file)
+
+	// A link to a moment of a run opens there.
+	again := opened(t, b, file+link, desk)
+	does(t, again, "document.querySelector('#suite').hidden && !!document.querySelector('#run #diagram')", true)
+	try(t, again.Look(browser.View{Width: 375, Height: 812, Mobile: true}))
+	does(t, again, "document.documentElement.scrollWidth <= innerWidth", true)
+	phone := opened(t, b, file, browser.View{Width: 375, Height: 812, Mobile: true})
+	does(t, phone, "document.documentElement.scrollWidth <= innerWidth", true)
+	noComplaint(t, again, file)
+}
+
+// With one scenario and one seed the page is that run's timeline.
+func TestOneRunsPageIsItsTimeline(t *testing.T) {
+	dir := t.TempDir()
+	if _, stderr, code := call(t, "run", "--design", "document", "B1/resumed", "--seed", "3", "-q", "--html", filepath.Join(dir, "run.html"), "-o", filepath.Join(dir, "out")); code != exitPass {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	for _, file := range []string{"run.html", "out/latest/index.html"} {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), `id="data"`) || strings.Contains(string(text), `id="model"`) {
+			t.Errorf("%s is no timeline", file)
+		}
+	}
+	if _, stderr, code := call(t, "run", "A1", "--seeds", "1", "--html", "-", "--json", "-"); code != exitUsage || !strings.Contains(stderr, "--html") {
+		t.Errorf("two results on standard output: exit %d, %s", code, stderr)
+	}
+}

@@ -28,6 +28,7 @@ type runFlags struct {
 	failFast bool
 	json     string
 	junit    string
+	html     string
 	dir      string
 	quiet    bool
 	verbose  bool
@@ -69,6 +70,7 @@ that breaks under a design is what has to break there.`,
   simrun run stories/ --for 60s                a folder of files, for a minute
   simrun run --seeds commit --junit out.xml    in CI: new seeds for each commit
   simrun run --json - | jq .totals             for a program
+  simrun run --html suite.html                 a page, with each failing run's timeline
   simrun run A3 --design document -v           the document's hole, and how to replay it
   simrun run --seeds 4000 --shard 1/4 -o out   a quarter; simrun merge adds them up
   simrun run --coverage -q                     what no scenario reaches
@@ -90,6 +92,7 @@ that breaks under a design is what has to break there.`,
 	flags.BoolVar(&f.coverage, "coverage", false, "say what each fault, state of a life and protection was met by, and what no scenario reaches")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to `FILE`, - for standard output")
 	flags.StringVar(&f.junit, "junit", "", "write the result as JUnit XML to `FILE`, - for standard output")
+	flags.StringVar(&f.html, "html", "", "write the result as a page to `FILE`, with the timeline of each example of a failure; with --seed and one scenario, that run's timeline")
 	flags.StringVarP(&f.dir, "output", "o", "", "write all results into a new folder below `DIR`; DIR/latest names it")
 	flags.StringVar(&f.real.server, "real", "", "play with real processes of the server program `PATH` instead of the simulator")
 	flags.IntVar(&f.real.scale, "time-scale", realScale, "with --real: time runs `N` times as fast")
@@ -140,8 +143,8 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) (*request, error) {
 		return nil, &usageError{fmt.Sprintf("--for %s: it must be longer than 0s, such as 60s", f.lasts)}
 	case f.jobs < 1 || f.jobs > maxJobs:
 		return nil, &usageError{fmt.Sprintf("-j %d: it must be from 1 to %d", f.jobs, maxJobs)}
-	case f.json == "-" && f.junit == "-":
-		return nil, &usageError{"--json - and --junit - both want standard output: give one of them a file"}
+	case f.several("-") > 1:
+		return nil, &usageError{"--json, --junit and --html with - all want standard output: give all but one of them a file"}
 	case given("for"):
 		r.seeds = seedRange{First: f.seed, Count: 1}
 	case given("seed"):
@@ -164,6 +167,17 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) (*request, error) {
 		r.bad, err = some.lines, nil
 	}
 	return r, err
+}
+
+// several is how many results go to a file of this name.
+func (f *runFlags) several(name string) int {
+	n := 0
+	for _, file := range []string{f.json, f.junit, f.html} {
+		if file == name {
+			n++
+		}
+	}
+	return n
 }
 
 func (f *runFlags) run(cmd *cobra.Command, s *streams, common *commonFlags, args []string) error {
@@ -190,6 +204,9 @@ func (f *runFlags) run(cmd *cobra.Command, s *streams, common *commonFlags, args
 	if n := len(r.bad); n > 0 {
 		suite.Note = strings.TrimSpace(suite.Note + fmt.Sprintf(" Not run, because the file could not be read: %s.", strings.Join(r.bad, "; ")))
 	}
+	if err := f.pages(r, suite, s, folder); err != nil {
+		return err
+	}
 	if err := f.report(suite, s, common, folder); err != nil {
 		return err
 	}
@@ -212,7 +229,7 @@ func (f *runFlags) progress(s *streams, common *commonFlags) reports.Terminal {
 
 // report writes a suite everywhere that the flags name.
 func (f *runFlags) report(suite *reports.Suite, s *streams, common *commonFlags, folder string) error {
-	w := s.people(common, f.json == "-" || f.junit == "-")
+	w := s.people(common, f.several("-") > 0)
 	if !f.quiet {
 		if err := reports.Table(w, suite, w.Width, w.Colour); err != nil {
 			return err
