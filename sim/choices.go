@@ -244,6 +244,9 @@ func (t *Tape) stream(purpose Purpose, actor int) int {
 	return i
 }
 
+// Add writes one decision down behind those of its stream.
+func (t *Tape) Add(purpose Purpose, actor int, v uint64) { t.add(purpose, actor, v) }
+
 func (t *Tape) add(purpose Purpose, actor int, v uint64) {
 	s := &t.Streams[t.stream(purpose, actor)]
 	s.Values = append(s.Values, v)

@@ -25,7 +25,7 @@ var worldCopier = fork.Must[World](map[string]fork.Rule{
 	"World.driver": fork.Keep, "World.input": fork.Keep, "World.call": fork.Keep, "World.scratch": fork.Keep, "World.current": fork.Keep,
 	"World.request": fork.Keep, "World.decoder": fork.Keep, "World.asking": fork.Keep, "World.outgoing": fork.Keep, "World.name": fork.Keep,
 	"World.handle": fork.Keep, "World.blocks": fork.Keep, "World.exports": fork.Keep, "World.groups": fork.Keep, "World.shape": fork.Keep,
-	"ticks.ready": fork.Keep, "ticks.printer": fork.Keep,
+	"ticks.printer": fork.Keep,
 })
 
 var serverCopier = fork.Must[server.Server](map[string]fork.Rule{

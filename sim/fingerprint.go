@@ -10,36 +10,6 @@ import "vigil/core"
 // for a search tries all of them. The time itself is folded: the story is told
 // by the clock, and a run ends by it.
 
-// Naming says who is who when workers that are alike may change places.
-type Naming struct {
-	place    []int32 // of each worker: its place
-	worker   []int32 // of each place: the worker
-	lives    []core.InstanceID
-	identity bool
-}
-
-// Worker returns the place of a worker.
-func (n *Naming) Worker(i int) int {
-	if n == nil || n.identity || i < 0 || i >= len(n.place) {
-		return i
-	}
-	return int(n.place[i])
-}
-
-// Instance returns what stands for an id: the place of the worker whose id it
-// is, and the id itself where it is nobody's any more.
-func (n *Naming) Instance(id core.InstanceID) uint64 {
-	if n == nil || n.identity || id == 0 {
-		return uint64(id)
-	}
-	for i, is := range n.lives {
-		if is == id {
-			return uint64(n.place[i]) + 1
-		}
-	}
-	return uint64(id)
-}
-
 // printer folds one world.
 type printer struct {
 	w      *World
@@ -62,7 +32,7 @@ func (w *World) Fingerprint(naming *Naming) core.Digest {
 	p.prepare()
 	p.story()
 	for i := range w.plan.Workers {
-		p.worker(p.at(i))
+		p.worker(p.naming.At(i))
 	}
 	for i := len(w.plan.Workers) + 1; i < len(w.processes); i++ { // the raw client
 		p.process(i)
@@ -80,15 +50,7 @@ func (w *World) Fingerprint(naming *Naming) core.Digest {
 }
 
 // renames reports whether workers change places.
-func (p *printer) renames() bool { return p.naming != nil && !p.naming.identity }
-
-// at returns the worker at a place.
-func (p *printer) at(place int) int {
-	if !p.renames() {
-		return place
-	}
-	return int(p.naming.worker[place])
-}
+func (p *printer) renames() bool { return p.naming != nil }
 
 // prepare folds what others name.
 func (p *printer) prepare() {
@@ -225,7 +187,11 @@ func (p *printer) worker(i int) {
 		if p.renames() {
 			p.d.Uint(uint64(w.machines[i].FingerprintAs(pr.Now(), p.naming.Instance(w.machines[i].Instance()))))
 		} else {
-			p.d.Uint(uint64(w.machines[i].Fingerprint(pr.Now())))
+			at := &w.ticks.prints[i+1]
+			if !at.valid || at.at != pr.Now() {
+				*at = machinePrint{pr.Now(), w.machines[i].Fingerprint(pr.Now()), true}
+			}
+			p.d.Uint(uint64(at.fold))
 		}
 	}
 }
@@ -525,4 +491,24 @@ func (p *printer) Slot(s core.Slot) uint64 {
 		return p.slots[s]
 	}
 	return 11
+}
+
+// Identity is what event i of those that can come next is called: the same in
+// two states with the same fingerprint, and the same for as long as the event is
+// to come. It holds between a call of Fingerprint and the next step.
+func (w *World) Identity(i int) uint64 {
+	e := &w.heap.soon[w.ticks.ready[i]]
+	p := &w.ticks.printer
+	d := core.Digest(uint64(e.kind)<<32 | uint64(uint32(e.who)))
+	switch e.kind {
+	case evTimer, evStep, evUndo, evPeerClosed, evExited:
+		d.Uint(e.what)
+	case evReach, evReply: // the first of its lane
+		if m := w.net.find(e.what); w.net.messages[m].loose {
+			d.Uint(p.message(int(e.who), m, e.kind == evReach))
+		}
+	case evMemory:
+		d.Uint(p.operations[uint32(e.what)])
+	}
+	return uint64(d)
 }

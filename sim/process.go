@@ -143,6 +143,9 @@ func (p *process) timerUp(e event) bool {
 // serves whichever process acts.
 func (p *process) feed(in *core.Input) {
 	d := &p.world.driver
+	if p.world.grain > 0 {
+		p.world.ticks.prints[p.index].valid = false
+	}
 	d.Machine, d.Actor = p.machine, core.ActorServer+core.Actor(p.index)
 	d.Clock, d.Transport, d.Memory, d.Engine, d.Recorder, d.Leaver = p, p, p, p, p, p
 	d.Feed(in)

@@ -105,6 +105,10 @@ func (w *World) Touches(i int) uint64 {
 	return touchesAll
 }
 
+// Decides reports whether event i of those that can come next may have decisions
+// within it beside those that are always the plainest.
+func (w *World) Decides(i int) bool { return w.ticks.wide || w.Touches(i) == touchesAll }
+
 // serverTouches: a server that is told to stop may end its process.
 func (w *World) serverTouches() uint64 {
 	if !w.server.Serving() {

@@ -61,8 +61,18 @@ type ticks struct {
 	world *World
 	steps StepObserver
 	ready []int32 // events of the heap that can come next
+	wide  bool    // some time of the plan is more than one tick wide
+	// prints are the folds of the workers' machines, each with the time for which
+	// it holds: most events leave most workers as they are.
+	prints []machinePrint
 
 	printer printer
+}
+
+type machinePrint struct {
+	at    core.Time
+	fold  core.Digest
+	valid bool
 }
 
 func (t *ticks) begin(w *World, grain time.Duration) {
@@ -70,7 +80,29 @@ func (t *ticks) begin(w *World, grain time.Duration) {
 	t.steps, _ = w.observer.(StepObserver)
 	if grain > 0 {
 		w.heap.horizon = core.Never
+		t.prints = resized(t.prints, len(w.plan.Workers)+2)
+		t.wide = w.wide(grain)
 	}
+}
+
+// wide reports whether the times of anything but the story are a choice.
+func (w *World) wide(grain time.Duration) bool {
+	for _, s := range [...][2]faults.Span{
+		{w.plan.Latency, latencyTime}, {w.plan.OpenTime, openTime}, {w.plan.CloseTime, closeTime}, {w.plan.CopyTime, copyTime},
+	} {
+		if s[0].Zero() {
+			s[0] = s[1]
+		}
+		if s[0].High/grain > s[0].Low/grain {
+			return true
+		}
+	}
+	for i := range w.plan.Steps {
+		if f := &w.plan.Steps[i].Do.Fault; f.Amount.High/grain > f.Amount.Low/grain {
+			return true
+		}
+	}
+	return false
 }
 
 // onTick rounds a time up to a tick.

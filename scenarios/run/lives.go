@@ -7,6 +7,7 @@ import (
 
 // life is one process of one worker, and what its instance has in the server.
 type life struct {
+	id       core.InstanceID
 	worker   int32
 	number   int32 // from 1
 	had      bool  // a context of it was inserted
@@ -26,6 +27,7 @@ type lives struct {
 	current []int32 // of each worker: its present life, -1 before its first
 	count   []int32 // of each worker: lives so far
 	byID    map[core.InstanceID]int32
+	known   int    // ids in byID
 	healthy []bool // of each worker: what its heartbeat published last
 }
 
@@ -41,6 +43,7 @@ func (l *lives) reset(workers int) {
 		l.byID = make(map[core.InstanceID]int32)
 	}
 	clear(l.byID)
+	l.known = 0
 }
 
 // begin is a worker's process saying who it is. An id that an earlier process
@@ -51,10 +54,11 @@ func (l *lives) begin(worker int, id core.InstanceID) {
 	}
 	l.count[worker]++
 	at := int32(len(l.all))
-	l.all = append(l.all, life{worker: int32(worker), number: l.count[worker], stamp: never, register: never, died: never})
+	l.all = append(l.all, life{id: id, worker: int32(worker), number: l.count[worker], stamp: never, register: never, died: never})
 	l.current[worker], l.healthy[worker] = at, true
 	if id != 0 {
 		l.byID[id] = at
+		l.known = len(l.byID)
 	}
 }
 

@@ -57,6 +57,14 @@ func (st *stage) Observe(r *core.Record) {
 	}
 }
 
+// StepOver ends an event for everybody who cares, where time goes in ticks.
+func (st *stage) StepOver() {
+	st.monitors.StepOver()
+	if extra, ok := st.extra.(sim.StepObserver); ok {
+		extra.StepOver()
+	}
+}
+
 // NewPlayer returns a player. The design is the preset by which declared breaks
 // and expectations are chosen; the protections are those that act.
 func NewPlayer(design string, p core.Protections) *Player {

@@ -222,7 +222,11 @@ func (p *program) run(to, from unsafe.Pointer) {
 		case moveHeader:
 			*(*slice)(d) = *(*slice)(f)
 		case deepSlice:
-			s.deep((*slice)(d), (*slice)(f))
+			if to, from := (*slice)(d), (*slice)(f); from.len == 0 {
+				to.len = 0
+			} else {
+				s.deep(to, from)
+			}
 		}
 	}
 }
@@ -235,9 +239,6 @@ func (s *step) deep(to, from *slice) {
 		s.grow(to, n)
 	}
 	to.len = n
-	if n == 0 {
-		return
-	}
 	if s.each.flat {
 		size := s.each.size * uintptr(n)
 		copy(unsafe.Slice((*byte)(to.data), size), unsafe.Slice((*byte)(from.data), size))
