@@ -82,11 +82,19 @@ func (r *ExhaustReport) Verdict() Verdict {
 
 // witness is the twelve monitors and the file's expectations of one path.
 type witness struct {
-	stage
-	unfired []int
-	ended   core.Time
-	panic   string
+	monitors *monitor.Set
+	judge    *Judge
+	unfired  []int
+	ended    core.Time
+	panic    string
 }
+
+func (w *witness) Observe(r *core.Record) {
+	w.monitors.Observe(r)
+	w.judge.Observe(r)
+}
+
+func (w *witness) StepOver() { w.monitors.StepOver() }
 
 func (w *witness) CopyFrom(other exhaustive.Witness) {
 	o := other.(*witness)
@@ -139,7 +147,7 @@ func Exhaust(s *scenarios.Scenario, design string, p core.Protections, o Exhaust
 		MaxStates: o.MaxStates, MaxDepth: o.MaxDepth, Deadline: o.Deadline,
 		EveryOrder: o.everyOrder || ordersMatter(s, design), EveryPath: o.everyPath,
 		Witness: func() exhaustive.Witness {
-			return &witness{stage: stage{plan: plan, monitors: monitor.New(SetupOf(plan)), judge: NewJudge(s, design, p)}}
+			return &witness{monitors: monitor.New(SetupOf(plan)), judge: NewJudge(s, design, p)}
 		},
 		Report: func(found exhaustive.Witness, tape func() *sim.Tape) bool {
 			stop := false
