@@ -91,7 +91,7 @@ func (j *journal) run() {
 
 var removalNames = [...]string{
 	core.RemovedByClient: "unregister", core.RemovedByReaper: "reaper", core.RemovedByReplace: "replaced",
-	core.RemovedByStop: "stop", core.RemovedByProof: "proven-dead",
+	core.RemovedByStop: "stop", core.RemovedByProof: "proof",
 }
 
 func removalName(cause uint64) string {
@@ -128,7 +128,7 @@ func (j *journal) write(r *core.Record) {
 			j.reaped()
 		case core.RemovedByProof:
 			j.recent.add(r, nil)
-			j.log.Warn("reaped: the instance's process is dead", append(who, "times", r.B)...)
+			j.log.Warn("reaped: proof of death, the instance's process has ended", append(who, "times", r.B)...)
 			j.reaped()
 		default:
 			j.log.Info("context removed", append(who, "by", removalName(r.A))...)

@@ -142,7 +142,7 @@ func (g *gauges) instances(ctx context.Context, s series, status *loop.Status) {
 func (g *gauges) counts(s series, status *loop.Status) {
 	c := &status.Counts
 	for _, x := range reapsOf(c) {
-		s.count("vigil_reaps_total", "Contexts reaped: past the window after a ping, past the registration grace, or proven dead.", x.count, "reason", x.reason)
+		s.count("vigil_reaps_total", "Contexts reaped: past the window after a ping, past the registration grace, or on proof of death.", x.count, "reason", x.reason)
 	}
 	for cause := range removalNames {
 		s.count("vigil_contexts_removed_total", "Contexts that stopped serving.", c.Removed[cause], "reason", removalNames[cause])

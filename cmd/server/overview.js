@@ -82,7 +82,7 @@
     const l = s.liveness, m = s.memory, r = s.releases, p = s.pools, st = s.store;
     $("about").textContent = s.server.version + ", " + s.server.design + " design, " + s.server.backend + ", " + s.server.bind.join(" ") + (s.server.curve ? " (curve)" : "") + ", pid " + s.server.pid + ", up " + span(s.server.uptime_seconds);
     verdict(s);
-    const reaps = l.reaps.window + " by the window, " + l.reaps.grace + " by the grace, " + l.reaps.proof + " proven dead";
+    const reaps = l.reaps.window + " by the window, " + l.reaps.grace + " by the grace, " + l.reaps.proof + " by proof of death";
     facts("liveness", [
       ["window", l.enabled ? span(l.reap_timeout_seconds) + " after a ping, " + span(l.registration_grace_seconds) + " before the first" : "off"],
       ["longest silent", span(l.last_seen_age_seconds_max)],
@@ -108,7 +108,7 @@
     instances(s);
     table("reaps", ["when", "instance", "context", ">incarnation", "why", ">times"], l.recent_reaps.map(x =>
       [new Date(x.at).toLocaleTimeString(), identity(x.instance), x.context, x.incarnation,
-        x.reason === "proof" ? "its process is proven dead" : "silent for " + span(x.silent_seconds) + ", " + (x.reason === "grace" ? "the grace" : "the window") + " is " + span(x.window_seconds), x.times || 1]), "nobody was reaped");
+        x.reason === "proof" ? "proof of death: its process has ended" : "silent for " + span(x.silent_seconds) + ", " + (x.reason === "grace" ? "the grace" : "the window") + " is " + span(x.window_seconds), x.times || 1]), "nobody was reaped");
   }
 
   function instances(s) {

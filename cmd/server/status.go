@@ -107,7 +107,7 @@ func (p *statusPage) write(w io.Writer, width int, colour bool) error {
 		{"bind", strings.Join(p.Server.Bind, " ") + map[bool]string{true: " (curve)"}[p.Server.Curve]},
 		{"window", window},
 		{"instances", fmt.Sprintf("%d server-driven, %d engine-driven; the longest silent %s (%.0f%% of its window)", p.ServerDriven.Total, p.EngineDriven.Total, span(l.Oldest), 100*l.Share)},
-		{"reaped", fmt.Sprintf("%d by the window, %d by the grace, %d proven dead", l.Reaps["window"], l.Reaps["grace"], l.Reaps["proof"])},
+		{"reaped", fmt.Sprintf("%d by the window, %d by the grace, %d by proof of death", l.Reaps["window"], l.Reaps["grace"], l.Reaps["proof"])},
 		{"proof of death", l.Proof.write()},
 		{"mapped", fmt.Sprintf("%s in %d mappings", size(p.Memory.Mapped), p.Memory.Mappings)},
 		{"releases", fmt.Sprintf("%d in progress (%s), %d stuck (%s), %d lost (%s)", p.Releases.InProgress, size(p.Releases.Bytes), p.Releases.Stuck, size(p.Releases.StuckBytes), p.Releases.Lost, size(p.Releases.LostBytes))},
@@ -124,7 +124,7 @@ func (p *statusPage) write(w io.Writer, width int, colour bool) error {
 	if err := about.Write(w, width, colour); err != nil {
 		return err
 	}
-	list := reports.Listing{Head: []string{"INSTANCE", "CONTEXT", "INC", "BYTES", "SILENT", "WINDOW", "PINGED", "REAPED", "MODEL"}}
+	list := reports.Listing{Head: []string{"INSTANCE", "CONTEXT", "INC", "BYTES", "SILENT", "WINDOW", "PINGED", "PROGRESS", "REAPED", "MODEL"}}
 	for _, kind := range []struct {
 		name string
 		page *instancePage
@@ -134,7 +134,11 @@ func (p *statusPage) write(w io.Writer, width int, colour bool) error {
 			if i.Pinged {
 				pinged = "yes"
 			}
-			list.Rows = append(list.Rows, []string{i.Instance, kind.name, f(i.Incarnation), size(i.Bytes), span(i.Age), span(i.Window), pinged, f(i.Reaped), i.Model + " x" + strconv.FormatInt(i.World, 10)})
+			progress := "none yet"
+			if i.Transferred {
+				progress = span(i.Progress) + " ago"
+			}
+			list.Rows = append(list.Rows, []string{i.Instance, kind.name, f(i.Incarnation), size(i.Bytes), span(i.Age), span(i.Window), pinged, progress, f(i.Reaped), i.Model + " x" + strconv.FormatInt(i.World, 10)})
 		}
 	}
 	if len(list.Rows) > 0 {

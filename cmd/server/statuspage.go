@@ -163,6 +163,8 @@ type instanceStatus struct {
 	Age         float64 `json:"last_seen_age_seconds"`
 	Window      float64 `json:"window_seconds"`
 	Pinged      bool    `json:"has_liveness_signal"`
+	Transferred bool    `json:"has_transferred"`
+	Progress    float64 `json:"progress_age_seconds"` // since its last transfer; 0 where it has not transferred
 	Reaped      uint64  `json:"times_reaped"`
 }
 
@@ -263,7 +265,7 @@ func (v *service) statusAnswer(ctx context.Context, q url.Values) (*statusPage, 
 		for _, i := range page {
 			x.to.List = append(x.to.List, instanceStatus{
 				instanceText(i.Instance), uint64(i.Incarnation), i.Model, i.WorldSize, i.Bytes, uint64(i.Mapping),
-				seconds(i.Age), i.Window.Seconds(), i.Latched, i.Reaped,
+				seconds(i.Age), i.Window.Seconds(), i.Latched, i.Transferred, seconds(i.Still), i.Reaped,
 			})
 		}
 	}

@@ -88,7 +88,7 @@ func TestADeathIsSeenAtOnce(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			t.Logf("released after %s", time.Since(killed))
-			r.logged("reaped: the instance's process is dead")
+			r.logged("reaped: proof of death, the instance's process has ended")
 			if reaps := r.status().Liveness.Reaps; reaps["proof"] != 1 || reaps["window"]+reaps["grace"] != 0 {
 				t.Errorf("reaps: %v", reaps)
 			}

@@ -118,6 +118,7 @@ type Release struct {
 type Instance struct {
 	server.ContextView
 	Age    time.Duration // since it was last seen
+	Still  time.Duration // since its last transfer, where it has transferred: its progress (B16)
 	Window time.Duration // how old it may become
 }
 
@@ -190,6 +191,9 @@ func (s *Server) Instances(ctx context.Context, kind core.ContextKind, cursor, l
 			i := Instance{ContextView: v}
 			if kind != core.RopeState {
 				i.Age, i.Window = s.owner.now.Sub(v.LastSeen), cfg.Grace
+				if v.Transferred {
+					i.Still = max(s.owner.now.Sub(v.LastMoved), 0)
+				}
 				if v.Latched {
 					i.Window = cfg.Reap
 				}

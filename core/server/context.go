@@ -18,7 +18,7 @@ type entry struct {
 	lastSeen    core.Time
 	about       *registration
 	latched     bool      // has pinged: the shorter window counts
-	transferred bool      // has stored or retrieved
+	transferred bool      // has stored or retrieved, last at moved
 	peer        core.Peer // the connection that last spoke for it
 	// fence and came tell what was meant for it, with keep-blocks: a transfer
 	// with a smaller uid was given up, or sent before the register that made it,
@@ -26,6 +26,7 @@ type entry struct {
 	// had the id (A8).
 	fence uint64
 	came  core.Time
+	moved core.Time // for whoever asks how long its engine has made no progress (B16)
 }
 
 // registration is what an instance said of itself. It never changes once it is

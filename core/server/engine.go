@@ -14,6 +14,10 @@ import (
 // registerEngine is REGISTER_KV_CACHE_ENGINE_DRIVEN_CONTEXT.
 func (s *Server) registerEngine(now core.Time, m *message, out *core.Effects) {
 	came(out, core.RegisterArrived, core.EngineDriven, m)
+	if s.cfg.Protections.RegisterDeadline && now.Sub(m.arrived) > core.DefaultTimeout {
+		s.refuse(out, m, core.FailDeadline) // its client has given up (B8)
+		return
+	}
 	id := uint64(m.r.Instance)
 	about := describeEngineDriven(m.r, s.cfg.ChunkTokens)
 	if pos := s.engines.find(id); pos >= 0 {
@@ -114,8 +118,8 @@ func (s *Server) resolve(now core.Time, m *message, out *core.Effects) (*entry, 
 		return nil, nil
 	}
 	e := &s.engines.entries[pos]
-	s.stampTransfer(out, core.EngineDriven, &s.engines, m, now)
-	e.transferred, e.peer = true, m.peer
+	s.stampTransfer(out, core.EngineDriven, e, m, now)
+	e.peer = m.peer
 	return e, &s.strategies.entries[s.strategies.find(uint64(m.r.Instance))]
 }
 

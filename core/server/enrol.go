@@ -201,19 +201,19 @@ func (s *Server) settleParked(now core.Time, out *core.Effects) {
 	for s.turn.length > 0 && s.enrolments.live() < core.MaxOpens {
 		s.again(now, &s.turn, out)
 	}
-	if !aside && s.parked.length == 0 && s.enrolments.live() == 0 && s.heldReleases() == 0 {
+	if !aside && s.parked.length == 0 && s.enrolments.live() == 0 && !s.holdsForRelease() {
 		s.main.held = false
 	}
 }
 
-// heldReleases counts the releases that the main loop waits for.
-func (s *Server) heldReleases() (n int) {
+// holdsForRelease reports whether the main loop waits for a release.
+func (s *Server) holdsForRelease() bool {
 	for pos := s.releases.first(); pos >= 0; pos = s.releases.after(pos) {
 		if r := &s.releases.entries[pos]; r.held && r.by == ByUnregister {
-			n++
+			return true
 		}
 	}
-	return n
+	return false
 }
 
 // again runs the register at the head of a queue once more; it may go back to
@@ -244,4 +244,22 @@ func (s *Server) takeBack(id core.InstanceID, out *core.Effects) bool {
 		}
 	}
 	return found
+}
+
+// takeBackFrom takes back the registers of a connection that are under way or
+// wait: nobody is there to be answered. A client that lives registers again
+// (B8).
+func (s *Server) takeBackFrom(peer core.Peer) {
+	for pos := s.enrolments.first(); pos >= 0; pos = s.enrolments.after(pos) {
+		if n := &s.enrolments.entries[pos]; n.reply.peer == peer {
+			n.takenBack = true
+		}
+	}
+	for _, q := range [...]*queue{&s.parked, &s.turn} {
+		for at := q.head; at != 0; at = s.mail.letters[at-1].next {
+			if l := &s.mail.letters[at-1]; l.peer == peer && l.r.Failure == core.NoFailure {
+				l.r.Failure = core.FailStale
+			}
+		}
+	}
 }

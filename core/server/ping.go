@@ -75,26 +75,26 @@ func (s *Server) stampArrival(out *core.Effects, m *message) {
 	case wire.Ping:
 		s.touch(out, m, m.arrived, false)
 	case wire.Store, wire.Retrieve:
-		s.stampTransfer(out, core.ServerDriven, &s.contexts, m, m.arrived)
+		if pos := s.contexts.find(uint64(m.r.Instance)); pos >= 0 {
+			s.stampTransfer(out, core.ServerDriven, &s.contexts.entries[pos], m, m.arrived)
+		}
 	case wire.PrepareStore, wire.CommitStore, wire.PrepareRetrieve, wire.CommitRetrieve:
-		s.stampTransfer(out, core.EngineDriven, &s.engines, m, m.arrived)
+		if pos := s.engines.find(uint64(m.r.Instance)); pos >= 0 {
+			s.stampTransfer(out, core.EngineDriven, &s.engines.entries[pos], m, m.arrived)
+		}
 	}
 }
 
 // stampTransfer refreshes the context of a transfer that is taken in or begins
 // now. With stamp-on-arrival only the arrival counts: what a dead worker left
 // in a queue is no sign of life when its turn comes.
-func (s *Server) stampTransfer(out *core.Effects, kind core.ContextKind, in *registry[entry], m *message, at core.Time) {
-	pos := in.find(uint64(m.r.Instance))
-	if pos < 0 {
-		return
-	}
+func (s *Server) stampTransfer(out *core.Effects, kind core.ContextKind, e *entry, m *message, at core.Time) {
 	arrival := s.cfg.Protections.StampOnArrival
 	if arrival {
 		at = m.arrived
 	}
-	in.entries[pos].transferred = true
-	if e := &in.entries[pos]; at > e.lastSeen || at == e.lastSeen && !arrival {
+	e.transferred, e.moved = true, max(e.moved, at)
+	if at > e.lastSeen || at == e.lastSeen && !arrival {
 		stamp(out, kind, e, at, core.StampTransfer)
 	}
 }

@@ -17,6 +17,7 @@ func (s *Server) exited(now core.Time, peer core.Peer, out *core.Effects) {
 	for pos := s.contexts.first(); pos >= 0; {
 		next := s.contexts.after(pos)
 		if s.contexts.entries[pos].peer == peer {
+			s.countReap(s.contexts.entries[pos].instance)
 			e := s.popContext(out, pos, core.RemovedByProof)
 			s.beginRelease(now, &e, ByReaper, false, nil, out)
 		}
@@ -25,6 +26,7 @@ func (s *Server) exited(now core.Time, peer core.Peer, out *core.Effects) {
 	for pos := s.engines.first(); pos >= 0; {
 		next := s.engines.after(pos)
 		if s.engines.entries[pos].peer == peer {
+			s.countReap(s.engines.entries[pos].instance)
 			e, half := s.popPair(out, pos, core.RemovedByProof)
 			if s.cfg.Protections.MirrorWithContext {
 				s.dropMirror(out, e.instance, ropeByReaper)
@@ -33,16 +35,5 @@ func (s *Server) exited(now core.Time, peer core.Peer, out *core.Effects) {
 		}
 		pos = next
 	}
-	for pos := s.enrolments.first(); pos >= 0; pos = s.enrolments.after(pos) {
-		if n := &s.enrolments.entries[pos]; n.reply.peer == peer {
-			n.takenBack = true
-		}
-	}
-	for _, q := range [...]*queue{&s.parked, &s.turn} {
-		for at := q.head; at != 0; at = s.mail.letters[at-1].next {
-			if l := &s.mail.letters[at-1]; l.peer == peer && l.r.Failure == core.NoFailure {
-				l.r.Failure = core.FailStale
-			}
-		}
-	}
+	s.takeBackFrom(peer)
 }

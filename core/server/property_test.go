@@ -238,7 +238,12 @@ func consistent(s *Server) error {
 	}
 	load := s.Load()
 	queued := int(s.inbox.length) + int(s.normal.length) + load.LanesWait + int(s.parked.length) + int(s.turn.length)
-	running := s.enrolments.live() + s.heldReleases()
+	running := s.enrolments.live()
+	for pos := s.releases.first(); pos >= 0; pos = s.releases.after(pos) {
+		if r := &s.releases.entries[pos]; r.held && r.by == ByUnregister {
+			running++
+		}
+	}
 	switch {
 	case locks != s.locks:
 		return fmt.Errorf("%d locks counted, %d held", s.locks, locks)

@@ -82,8 +82,8 @@ func (s *Server) closeRelease(pos int32, out *core.Effects) {
 	out.Close(core.CloseOrder{Op: r.op, Mapping: r.entry.mapping, Owner: r.entry.instance, Incarnation: r.entry.incarnation})
 }
 
-// copying reports whether a copy on a mapping is under way that began before
-// the given time.
+// copying reports whether a copy on a mapping is under way that began at or
+// after the given time; core.Never is any.
 func (s *Server) copying(m core.Mapping, after core.Time) bool {
 	for i := range s.jobs.jobs {
 		if j := &s.jobs.jobs[i]; j.state == jobCopying && j.mapping == m && (after == core.Never || j.began >= after) {

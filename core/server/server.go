@@ -189,9 +189,14 @@ func (s *Server) timer(now core.Time, key core.TimerKey, out *core.Effects) {
 	}
 }
 
-// disconnected is the seam for what the closing of a connection may tell
-// about the worker behind it. The document takes no notice.
-func (s *Server) disconnected(core.Peer) {}
+// disconnected takes in that a connection closed. It tells nothing about the
+// life of the worker behind it, for a reset link of a live one looks the same;
+// only what would have been answered over it has nobody left.
+func (s *Server) disconnected(peer core.Peer) {
+	if s.cfg.Protections.RegisterDeadline {
+		s.takeBackFrom(peer)
+	}
+}
 
 // note writes a record about a context.
 func note(out *core.Effects, kind core.RecordKind, context core.ContextKind, e *entry, a, b uint64) *core.Record {

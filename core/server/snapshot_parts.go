@@ -103,6 +103,7 @@ func (w *writer) entry(e *entry) {
 	w.uint(uint64(e.peer))
 	w.uint(e.fence)
 	w.int(int64(e.came))
+	w.int(int64(e.moved))
 	w.bool(e.about != nil)
 	if e.about != nil {
 		w.registration(e.about)
@@ -114,6 +115,7 @@ func (r *reader) entry(e *entry) {
 	e.mapping, e.bytes = core.Mapping(r.uint()), r.uint()
 	e.lastSeen, e.latched, e.transferred = core.Time(r.int()), r.bool(), r.bool()
 	e.peer, e.fence, e.came = core.Peer(r.uint()), r.uint(), core.Time(r.int())
+	e.moved = core.Time(r.int())
 	if e.about = nil; r.bool() {
 		e.about = new(registration)
 		r.registration(e.about)

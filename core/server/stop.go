@@ -35,7 +35,7 @@ func (s *Server) beginStop(now core.Time, out *core.Effects) {
 	s.refuseAll(out, &s.inbox)
 	s.refuseAll(out, &s.parked)
 	s.refuseAll(out, &s.turn)
-	if s.enrolments.live() == 0 && s.heldReleases() == 0 {
+	if s.enrolments.live() == 0 && !s.holdsForRelease() {
 		s.main.held = false // it was held for a register that waited and now does not
 	}
 	s.refuseAll(out, &s.normal)

@@ -17,8 +17,8 @@ func (s *Server) getAndTouch(now core.Time, m *message, out *core.Effects) *entr
 		return nil
 	}
 	e := &s.contexts.entries[pos]
-	s.stampTransfer(out, core.ServerDriven, &s.contexts, m, now)
-	e.transferred, e.peer = true, m.peer
+	s.stampTransfer(out, core.ServerDriven, e, m, now)
+	e.peer = m.peer
 	if s.cfg.Protections.KeepBlocks && (m.r.UIDNumber < e.fence || m.arrived < e.came) {
 		s.refuse(out, m, core.FailStale) // given up, or meant for an earlier context (B21)
 		return nil
@@ -252,6 +252,7 @@ func (s *Server) copied(now core.Time, in *core.Input, out *core.Effects) {
 func (s *Server) stampEnd(now core.Time, j *job, out *core.Effects) {
 	if pos := s.contexts.find(uint64(j.instance)); pos >= 0 {
 		if e := &s.contexts.entries[pos]; e.incarnation == j.incarnation {
+			e.moved = now
 			stamp(out, core.ServerDriven, e, now, core.StampTransfer)
 		}
 	}

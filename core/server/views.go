@@ -13,6 +13,8 @@ type ContextView struct {
 	Mapping     core.Mapping // 0 where the server opened nothing
 	Bytes       uint64
 	LastSeen    core.Time
+	Transferred bool
+	LastMoved   core.Time // its last transfer; 0 before the first
 	Latched     bool
 	Reaped      uint64 // times this id was reaped so far
 	Model       string
@@ -69,7 +71,7 @@ func (s *Server) Context(kind core.ContextKind, id core.InstanceID) (ContextView
 func (s *Server) view(kind core.ContextKind, e *entry) ContextView {
 	return ContextView{
 		Kind: kind, Instance: e.instance, Incarnation: e.incarnation, Mapping: e.mapping, Bytes: e.bytes,
-		LastSeen: e.lastSeen, Latched: e.latched, Reaped: s.timesReaped(e.instance),
+		LastSeen: e.lastSeen, Transferred: e.transferred, LastMoved: e.moved, Latched: e.latched, Reaped: s.timesReaped(e.instance),
 		Model: e.about.model, WorldSize: e.about.world, BlockSize: e.about.blockSize, UseMLA: e.about.mla,
 	}
 }

@@ -45,7 +45,7 @@ type contexts struct {
 // maxBars bounds the bars of one diagram.
 const maxBars = 100_000
 
-var removedBy = []string{"unregistered", "reaped", "replaced", "the server stops", "its process is proven dead"}
+var removedBy = []string{"unregistered", "reaped", "replaced", "the server stops", "proof of its process's death"}
 
 func newBar(r *core.Record, lane int32) bar {
 	return bar{Lane: lane, Kind: r.Context.String(), Incarnation: uint64(r.Incarnation), Rope: r.Context == core.RopeState,

@@ -33,7 +33,7 @@ func (m *Set) reapJudged(in *instance, kind int, cause core.RemovalCause, insert
 	}
 	if cause == core.RemovedByProof {
 		if m.first(noFalseReap, in.worker) {
-			m.report(noFalseReap, at, fmt.Sprintf("%s was removed as proven dead while its process lives", m.whose(in)), in.worker)
+			m.report(noFalseReap, at, fmt.Sprintf("%s was removed on proof of death while its process lives", m.whose(in)), in.worker)
 		}
 		return
 	}

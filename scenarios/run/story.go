@@ -179,7 +179,7 @@ func (st *Story) process(a uint64) string {
 }
 
 var (
-	removals = []string{"by its client", "by the reaper", "to be replaced", "because the server stops", "because its process is proven dead"}
+	removals = []string{"by its client", "by the reaper", "to be replaced", "because the server stops", "on proof of its process's death"}
 	causes   = []string{"a register", "a register that changed nothing", "a ping", "a transfer"}
 	ways     = []string{"both ways", "towards the server", "towards the worker"}
 )
