@@ -196,6 +196,10 @@ func TestReclaim(t *testing.T) {
 		{name: "where releases run on their own: a hanging one is reported at their bound", tell: func(s *tale) {
 			dead(s).reap(240, 0, 1).closing(240, 0, 1).mapping(240, 0, 1, core.MappingHung).claim(270, 0, core.ReleaseStuck, 1, 1)
 		}, change: independent},
+		{name: "the server is frozen under a hanging one, before it is reported", tell: func(s *tale) {
+			dead(s).reap(240, 0, 1).closing(240, 0, 1).mapping(240, 0, 1, core.MappingHung)
+			s.process(260, -1, core.ProcessPaused).process(290, -1, core.ProcessResumed).claim(291, 0, core.ReleaseStuck, 1, 1)
+		}, change: independent},
 		{name: "and later than their bound", tell: func(s *tale) {
 			dead(s).reap(240, 0, 1).closing(240, 0, 1).mapping(240, 0, 1, core.MappingHung).claim(286, 0, core.ReleaseStuck, 1, 1)
 		}, change: independent, breaks: []string{"RECLAIM"}},

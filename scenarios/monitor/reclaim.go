@@ -108,7 +108,11 @@ func (m *Set) reclaimAll(at core.Time) {
 		if !in.dead() {
 			continue
 		}
-		if due := m.reclaimDeadline(in, int(x.kind)); at > due {
+		due := m.reclaimDeadline(in, int(x.kind))
+		if mp := m.mappings.get(x.mapping); x.mapping != 0 && mp >= 0 && m.mappings.items[mp].closing {
+			due = due.Add(m.bounds.park) // the share goes with its mapping, or is reported with it
+		}
+		if at > due {
 			what := "its strategy is"
 			if x.serving {
 				what = "its context is"
