@@ -3,6 +3,7 @@ module vigil
 go 1.26.0
 
 require (
+	github.com/NVIDIA/go-nvml v0.12.9-0
 	github.com/benbjohnson/clock v1.3.5
 	github.com/ebitengine/purego v0.11.3
 	github.com/goccy/go-yaml v1.19.2

@@ -74,7 +74,8 @@ var chosenModules = map[string]string{
 
 // onlyIn confines the modules that need a C library.
 var onlyIn = map[string][]string{
-	"github.com/pebbe/zmq4": {"core/zmq", "cmd/server", "cmd/server/endurance"},
+	"github.com/pebbe/zmq4":     {"core/zmq", "cmd/server", "cmd/server/endurance"},
+	"github.com/NVIDIA/go-nvml": {"realgpu/watch"},
 }
 
 func TestFoldersImportOnlyWhatTheTableAllows(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 
 	"vigil/core"
 	"vigil/core/zmq"
+	"vigil/realgpu/cuda"
+	"vigil/realgpu/watch"
 )
 
 // Why this file: everything that server run is told, and every rule that is
@@ -27,6 +29,8 @@ const autoPoolBytes = 256 << 20
 
 type runConfig struct {
 	backend      string
+	cudaLibrary  string
+	nvmlLibrary  string
 	bind         []string
 	http         string
 	reap, grace  time.Duration
@@ -57,7 +61,9 @@ type runConfig struct {
 func (c *runConfig) settings() *settings {
 	s := &settings{}
 	s.add(
-		&setting{name: "backend", initial: "auto", usage: "where the workers' memory is: auto, hostshm (POSIX shared memory) or cuda", take: takeOneOf(&c.backend, "auto", "hostshm", "cuda")},
+		&setting{name: "backend", initial: "auto", usage: "where the workers' memory is: auto (on devices where there are any), hostshm (POSIX shared memory) or cuda", take: takeOneOf(&c.backend, backendAuto, backendHostSHM, backendCUDA)},
+		&setting{name: "cuda-library", usage: "the driver's library, in place of " + cuda.Library, take: takeText(&c.cudaLibrary)},
+		&setting{name: "nvml-library", usage: "the library that watches devices, in place of " + watch.Library, take: takeText(&c.nvmlLibrary)},
 		&setting{name: "bind", initial: "tcp://127.0.0.1:5555", usage: "where workers connect: tcp://HOST:PORT or ipc://PATH, several separated by commas", take: c.takeBind},
 		&setting{name: "http", initial: "127.0.0.1:8080", usage: "where status, health and metrics are served: HOST:PORT, or off", take: takeAddress(&c.http)},
 		&setting{name: "worker-reap-timeout-seconds", initial: "120", usage: "free the context of a worker that has pinged and is silent for longer; 0 never does", take: takeSeconds(&c.reap, "worker reap timeout")},
@@ -113,8 +119,8 @@ func (c *runConfig) takePool(text string) error {
 // settle checks the rules and works out the core's configuration.
 func (c *runConfig) settle() error {
 	var errs []error
-	if c.backend == "cuda" {
-		errs = append(errs, errors.New("backend cuda is not built yet; use --backend hostshm, which needs no GPU"))
+	if c.backend == backendHostSHM && c.cudaLibrary != "" {
+		errs = append(errs, errors.New("cuda-library is for the backend cuda; with hostshm leave it away"))
 	}
 	p, err := c.design.protections()
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"vigil/core"
 	"vigil/core/loop"
 	"vigil/core/zmq"
-	"vigil/realgpu/hostshm"
 )
 
 // Why this file: scenarios with real processes need an engine that does what a
@@ -48,6 +47,7 @@ type controlConfig struct {
 	blocks, blockBytes, blockTokens int
 	core                            core.WorkerConfig
 	design, protect, unprotect      string
+	own                             memoryWish
 }
 
 func newControl(s *streams) *cobra.Command {
@@ -85,6 +85,9 @@ func newControl(s *streams) *cobra.Command {
 	f.Uint64Var(&c.instance, "instance", 0, "use this id; 0 draws one")
 	f.DurationVar(&c.interval, "interval", core.DefaultInterval, "between two pings")
 	f.DurationVar(&c.timeout, "timeout", core.DefaultTimeout, "of each request")
+	f.StringVar(&c.own.backend, "backend", backendHostSHM, "hostshm, cuda or auto")
+	f.StringVar(&c.own.library, "cuda-library", "", "the driver's library, for cuda")
+	f.IntVar(&c.own.device, "device", 0, "the device, for cuda")
 	f.StringVar(&c.eventLog, "event-log", "", "write what the adapter does into this file")
 	return cmd
 }
@@ -126,7 +129,7 @@ func (c *controlConfig) settle() error {
 type controlled struct {
 	config *controlConfig
 	worker *loop.Worker
-	memory *hostshm.Segment
+	memory *ownMemory
 	end    context.Context
 
 	mu      sync.Mutex
@@ -168,16 +171,13 @@ func (e *controlled) tellLocked(v controlEvent) {
 }
 
 func (c *controlConfig) run(in io.Reader, out io.Writer) error {
-	name, err := hostshm.NewName(workerPrefix)
-	if err != nil {
-		return err
-	}
 	e := &controlled{config: c, out: json.NewEncoder(out), pending: map[core.RequestID]*controlledRequest{}}
+	var err error
 	var stop context.CancelFunc
 	e.end, stop = context.WithCancel(context.Background())
 	defer stop()
 	if !c.core.Prober {
-		if e.memory, err = hostshm.Create("", name, int64(c.blocks)*int64(c.blockBytes)); err != nil {
+		if e.memory, err = c.own.make(int64(c.blocks) * int64(c.blockBytes)); err != nil {
 			return err
 		}
 		defer func() { e.memory.Close() }()
@@ -301,11 +301,7 @@ func (e *controlled) register() {
 // reallocate takes other memory, as an engine does that is reconfigured, and
 // registers it.
 func (e *controlled) reallocate() error {
-	name, err := hostshm.NewName(workerPrefix)
-	if err != nil {
-		return err
-	}
-	other, err := hostshm.Create("", name, int64(e.config.blocks)*int64(e.config.blockBytes))
+	other, err := e.config.own.make(int64(e.config.blocks) * int64(e.config.blockBytes))
 	if err != nil {
 		return err
 	}
@@ -370,11 +366,6 @@ func (e *controlled) seedOf(prompt uint64, block int) uint64 {
 	return uint64(d)
 }
 
-func (e *controlled) block(i int) []byte {
-	n := e.config.blockBytes
-	return e.memory.Bytes()[i*n : (i+1)*n]
-}
-
 // submit asks for one transfer. An engine without free blocks waits instead,
 // as a scheduler does.
 func (e *controlled) submit(store bool, id core.RequestID, prompt uint64, tokens int) error {
@@ -400,10 +391,16 @@ func (e *controlled) submit(store bool, id core.RequestID, prompt uint64, tokens
 	blocks := make([]uint32, count)
 	for i := range blocks {
 		blocks[i] = uint32(first + i)
-		if b := e.block(first + i); store {
-			hostshm.Fill(b, e.seedOf(prompt, i))
+		var err error
+		if at := (first + i) * c.blockBytes; store {
+			err = e.memory.fill(at, c.blockBytes, e.seedOf(prompt, i))
 		} else {
-			clear(b)
+			err = e.memory.blank(at, c.blockBytes)
+		}
+		if err != nil {
+			delete(e.pending, id)
+			e.mu.Unlock()
+			return err
 		}
 	}
 	e.tellLocked(controlEvent{Event: "submitted", Request: uint64(id), Store: store})
@@ -472,7 +469,13 @@ func (e *controlled) finished(f *loop.Finished) {
 		if invalid[uint32(p.first+i)] {
 			continue
 		}
-		if hostshm.Mismatch(e.block(p.first+i), e.seedOf(p.prompt, i)) >= 0 {
+		n := e.config.blockBytes
+		at, err := e.memory.mismatch((p.first+i)*n, n, e.seedOf(p.prompt, i))
+		if err != nil {
+			e.tellLocked(controlEvent{Event: "error", Reason: err.Error()})
+			return
+		}
+		if at >= 0 {
 			e.tellLocked(controlEvent{Event: "blocks-wrong", Request: uint64(f.Request), Block: p.first + i})
 			return
 		}

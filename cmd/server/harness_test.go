@@ -27,6 +27,9 @@ const scale = 60
 func TestMain(m *testing.M) {
 	code := m.Run()
 	servertest.Clean()
+	if standInFolder != "" {
+		os.RemoveAll(standInFolder)
+	}
 	os.Exit(code)
 }
 
@@ -152,7 +155,7 @@ func serve(t testing.TB, dir string, args ...string) *rig {
 	t.Helper()
 	bind := "ipc://" + filepath.Join(dir, "s", "socket")
 	c := begin(t, program(t, append([]string{
-		"run", "--bind", bind, "--http", "127.0.0.1:0", "--time-scale", strconv.Itoa(scale), "--pool-bytes", "16MiB", "--l1-bytes", "64MiB",
+		"run", "--bind", bind, "--http", "127.0.0.1:0", "--backend", "hostshm", "--time-scale", strconv.Itoa(scale), "--pool-bytes", "16MiB", "--l1-bytes", "64MiB",
 	}, args...)...))
 	r := &rig{child: c, bind: bind, dir: dir}
 	r.http, _ = c.logged("serving")["http"].(string)
@@ -163,7 +166,7 @@ func serve(t testing.TB, dir string, args ...string) *rig {
 func (r *rig) worker(args ...string) *child {
 	r.t.Helper()
 	return begin(r.t, program(r.t, append([]string{
-		"worker", "--connect", r.bind, "--time-scale", strconv.Itoa(scale), "--every", "3s", "--blocks", "128",
+		"worker", "--connect", r.bind, "--backend", "hostshm", "--time-scale", strconv.Itoa(scale), "--every", "3s", "--blocks", "128",
 	}, args...)...))
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"vigil/core"
-	"vigil/realgpu/hostshm"
+	"vigil/realgpu"
 )
 
 // Why this file: scenarios B2, B6 and B13 with real processes need a close
@@ -84,10 +84,10 @@ func readJSON(w http.ResponseWriter, r *http.Request, to any) bool {
 	return true
 }
 
-func (v *service) ruleOf(h *hookRule) (hostshm.Rule, error) {
-	rule := hostshm.Rule{Hang: h.Hang, Count: h.Count, Delay: v.config.scaled(time.Duration(h.Delay * float64(time.Second)))}
+func (v *service) ruleOf(h *hookRule) (realgpu.Rule, error) {
+	rule := realgpu.Rule{Hang: h.Hang, Count: h.Count, Delay: v.config.scaled(time.Duration(h.Delay * float64(time.Second)))}
 	found := false
-	for _, op := range []hostshm.Operation{hostshm.Open, hostshm.Close, hostshm.Copy} {
+	for _, op := range []realgpu.Operation{realgpu.Open, realgpu.Close, realgpu.Copy} {
 		if op.String() == h.Operation {
 			rule.Operation, found = op, true
 		}

@@ -96,7 +96,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	v := g.v
 	about := versionOf()
-	s.gauge("vigil_build_info", "1; the labels say what runs.", 1, "version", about.Version, "commit", about.Commit, "libzmq", about.LibZMQ, "backend", v.backend, "design", v.config.core.Protections.String())
+	s.gauge("vigil_build_info", "1; the labels say what runs.", 1, "version", about.Version, "commit", about.Commit, "libzmq", about.LibZMQ, "backend", v.backend.name, "design", v.config.core.Protections.String())
 	status, err := v.server.Status(ctx)
 	if err != nil {
 		s.gauge("vigil_up", "1 where the server's owner answers in time.", 0)
@@ -107,6 +107,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	g.counts(s, &status)
 	g.load(s, &status)
 	g.transport(s, &status)
+	v.meterDevices(s)
 	held := v.memory.Stats()
 	s.gauge("vigil_memory_mapped_bytes", "Bytes that the memory backend has mapped, whoever they are of.", float64(held.Charged))
 	s.gauge("vigil_memory_mappings", "Mappings of the memory backend, those that open or close included.", float64(held.Mappings))

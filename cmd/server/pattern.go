@@ -1,9 +1,6 @@
 package main
 
-import (
-	"vigil/core"
-	"vigil/realgpu/hostshm"
-)
+import "vigil/core"
 
 // Why this file: what a worker stores can be told from everything else that it
 // could be given. The bytes of a block follow from the whole prefix of its
@@ -52,25 +49,26 @@ func makePrompt(c *workerConfig, seed, n uint64) *prompt {
 	return p
 }
 
-// kvMemory is a worker's segment: a tensor for each layer, one behind another.
+// kvMemory is a worker's memory: a tensor for each layer, one behind another.
 type kvMemory struct {
-	segment    *hostshm.Segment
-	data       []byte
+	own        *ownMemory
 	blocks     int
 	blockBytes int
 	layers     int
 }
 
 func newMemory(c *workerConfig) (*kvMemory, error) {
-	name, err := hostshm.NewName(workerPrefix)
+	m := &kvMemory{nil, c.blocks, c.blockBytes, c.layers}
+	var err error
+	m.own, err = c.memory.make(int64(m.bytes()))
 	if err != nil {
 		return nil, err
 	}
-	s, err := hostshm.Create("", name, int64(c.blocks)*int64(c.blockBytes)*int64(c.layers))
-	if err != nil {
-		return nil, err
-	}
-	return &kvMemory{s, s.Bytes(), c.blocks, c.blockBytes, c.layers}, nil
+	return m, nil
+}
+
+func (m *kvMemory) bytes() uint64 {
+	return uint64(m.blocks) * uint64(m.blockBytes) * uint64(m.layers)
 }
 
 // exports describes the tensors: [blocks, keys and values, tokens, 1, size] of
@@ -81,7 +79,7 @@ func (m *kvMemory) exports(c *workerConfig) ([]core.Export, []core.Group) {
 	var list []core.Export
 	group := core.Group{TokensPerBlock: int64(c.blockTokens), SlidingWindow: -1, Physical: 1}
 	for l := range m.layers {
-		list = append(list, m.segment.Export(core.Export{
+		list = append(list, m.own.Export(core.Export{
 			Offset: uint64(l) * tensor, Bytes: tensor, Blocks: uint32(m.blocks), BlockBytes: uint32(m.blockBytes),
 			DType: []byte("float16"), Shape: shape,
 		}))
@@ -90,11 +88,8 @@ func (m *kvMemory) exports(c *workerConfig) ([]core.Export, []core.Group) {
 	return list, []core.Group{group}
 }
 
-// block is one block of one layer.
-func (m *kvMemory) block(layer int, b uint32) []byte {
-	from := (layer*m.blocks + int(b)) * m.blockBytes
-	return m.data[from : from+m.blockBytes : from+m.blockBytes]
-}
+// at is where one block of one layer begins.
+func (m *kvMemory) at(layer int, b uint32) int { return (layer*m.blocks + int(b)) * m.blockBytes }
 
 func seedOf(prefix uint64, layer int) uint64 {
 	d := core.Digest(prefix)
@@ -103,32 +98,39 @@ func seedOf(prefix uint64, layer int) uint64 {
 }
 
 // fill writes a prompt's pattern into blocks.
-func (m *kvMemory) fill(p *prompt, blocks []uint32) {
+func (m *kvMemory) fill(p *prompt, blocks []uint32) error {
 	for i, b := range blocks {
 		for l := range m.layers {
-			hostshm.Fill(m.block(l, b), seedOf(p.prefix[i], l))
+			if err := m.own.fill(m.at(l, b), m.blockBytes, seedOf(p.prefix[i], l)); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // blank makes blocks hold nothing that could pass for a pattern, so that what
 // is right after a retrieve was delivered by it.
-func (m *kvMemory) blank(blocks []uint32) {
+func (m *kvMemory) blank(blocks []uint32) error {
 	for _, b := range blocks {
 		for l := range m.layers {
-			clear(m.block(l, b))
-		}
-	}
-}
-
-// verify returns the first place where blocks do not hold a prompt's pattern.
-func (m *kvMemory) verify(p *prompt, blocks []uint32) (block, layer, at int, ok bool) {
-	for i, b := range blocks {
-		for l := range m.layers {
-			if at := hostshm.Mismatch(m.block(l, b), seedOf(p.prefix[i], l)); at >= 0 {
-				return i, l, at, false
+			if err := m.own.blank(m.at(l, b), m.blockBytes); err != nil {
+				return err
 			}
 		}
 	}
-	return 0, 0, 0, true
+	return nil
+}
+
+// verify returns the first place where blocks do not hold a prompt's pattern.
+func (m *kvMemory) verify(p *prompt, blocks []uint32) (block, layer, at int, ok bool, err error) {
+	for i, b := range blocks {
+		for l := range m.layers {
+			at, err := m.own.mismatch(m.at(l, b), m.blockBytes, seedOf(p.prefix[i], l))
+			if at >= 0 || err != nil {
+				return i, l, at, false, err
+			}
+		}
+	}
+	return 0, 0, 0, true, nil
 }

@@ -131,10 +131,14 @@ func (p *sharedPool) copy(r *wire.Reply, blocks []uint32) error {
 		place := p.bytes[from : from+length]
 		for l := range p.memory.layers {
 			for _, b := range blocks[index*int64(p.blocks) : (index+1)*int64(p.blocks)] {
-				if ours := p.memory.block(l, b); store {
-					copy(place, ours)
+				var err error
+				if one := place[:p.memory.blockBytes]; store {
+					err = p.memory.own.read(p.memory.at(l, b), one)
 				} else {
-					copy(ours, place)
+					err = p.memory.own.write(p.memory.at(l, b), one)
+				}
+				if err != nil {
+					return fmt.Errorf("%s: %w", r.Type, err)
 				}
 				place = place[p.memory.blockBytes:]
 			}

@@ -24,7 +24,8 @@ type line struct {
 	Rank        *int    `json:"rank,omitempty"`
 	World       int     `json:"world,omitempty"`
 	ChunkTokens int     `json:"chunk_tokens,omitempty"`
-	Segment     string  `json:"segment,omitempty"`
+	Segment     string  `json:"segment,omitempty"` // or the device
+	Backend     string  `json:"backend,omitempty"`
 	Design      string  `json:"design,omitempty"`
 	TimeScale   int     `json:"time_scale,omitempty"`
 	Took        float64 `json:"took_ms,omitempty"`

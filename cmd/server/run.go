@@ -18,6 +18,8 @@ import (
 	"vigil/core"
 	"vigil/core/loop"
 	"vigil/core/zmq"
+	"vigil/realgpu"
+	"vigil/realgpu/cuda"
 	"vigil/realgpu/hostshm"
 )
 
@@ -66,8 +68,10 @@ type service struct {
 	log    *slog.Logger
 
 	server  *loop.Server
-	memory  *hostshm.Memory
-	hooks   *hostshm.Hooks
+	memory  realgpu.Backend
+	devices *cuda.Memory // nil where the backend has none
+	watched deviceWatch
+	hooks   *realgpu.Hooks
 	pool    *hostshm.Segment
 	router  *zmq.Router
 	watcher *watcher // nil where no process is watched
@@ -77,7 +81,7 @@ type service struct {
 	sweeper *sweeper
 
 	gate     chan struct{} // closed when the server takes messages
-	backend  string
+	backend  choice
 	started  time.Time
 	stopping chan struct{}
 }
@@ -108,10 +112,8 @@ func run(ctx context.Context, c *runConfig, log *slog.Logger) error {
 // made to abandon.
 func (v *service) start() (err error) {
 	c, log := v.config, v.log
-	v.backend = "hostshm"
-	reason := "asked for"
-	if c.backend == "auto" {
-		reason = "the cuda backend is not built yet, and hostshm needs no GPU"
+	if v.backend, err = chooseBackend(c.backend, c.cudaLibrary); err != nil {
+		return err
 	}
 	v.warn()
 	v.sweeper = newSweeper(log)
@@ -163,6 +165,7 @@ func (v *service) start() (err error) {
 		}
 		return err
 	}
+	v.watchDevices()
 	v.server.Start(v.router)
 	close(v.gate)
 	web := "off"
@@ -171,8 +174,9 @@ func (v *service) start() (err error) {
 		web = listener.Addr().String()
 	}
 	v.sweeper.start()
+	log.Info("backend: " + v.backend.String())
 	log.Info("serving", "bind", v.router.Endpoints(), "http", web, "pid", os.Getpid(),
-		"version", versionOf().Version, "design", c.core.Protections.String(), "backend", v.backend, "backend_reason", reason,
+		"version", versionOf().Version, "design", c.core.Protections.String(), "backend", v.backend.name, "backend_reason", v.backend.reason,
 		"reap_seconds", c.reap.Seconds(), "grace_seconds", c.grace.Seconds(), "proof_of_death", c.proof(),
 		"l1_bytes", c.core.L1Bytes, "pool_bytes", c.core.PoolBytes, "chunk_tokens", c.core.ChunkTokens,
 		"curve", c.keys.Enabled(), "record", c.record, "event_log", c.eventLog)
@@ -235,15 +239,6 @@ func (v *service) makePool() error {
 	return nil
 }
 
-func (v *service) makeMemory(slots loop.Slots, ended func(core.Input)) (core.Memory, error) {
-	if v.config.testHooks {
-		v.hooks = &hostshm.Hooks{}
-	}
-	m, err := hostshm.New(hostshm.Options{Slots: slots, Done: ended, Hooks: v.hooks, Log: v.log})
-	v.memory = m
-	return m, err
-}
-
 // door lets messages in once the server has started: the socket is bound
 // before, so that a bind that fails leaves nothing running.
 type door struct {
@@ -302,6 +297,7 @@ func (v *service) stop(signals <-chan os.Signal) error {
 		v.log.Warn("closing the socket", "error", e)
 	}
 	v.watcher.stop()
+	v.watched.close()
 	mapped := v.memory.Stats()
 	grace, stop := context.WithTimeout(ctx, time.Second)
 	if err != nil {

@@ -103,7 +103,7 @@ func (p *statusPage) write(w io.Writer, width int, colour bool) error {
 	}
 	rows := [][]string{
 		{"state", fmt.Sprintf("%s, pid %d, up %s", p.State, p.Server.PID, span(p.Server.Uptime))},
-		{"version", p.Server.Version + ", " + p.Server.Design + " design, backend " + p.Server.Backend},
+		{"version", p.Server.Version + ", " + p.Server.Design + " design, backend " + strings.TrimSuffix(p.Server.Backend+", "+p.Server.Reason, ", ")},
 		{"bind", strings.Join(p.Server.Bind, " ") + map[bool]string{true: " (curve)"}[p.Server.Curve]},
 		{"window", window},
 		{"instances", fmt.Sprintf("%d server-driven, %d engine-driven; the longest silent %s (%.0f%% of its window)", p.ServerDriven.Total, p.EngineDriven.Total, span(l.Oldest), 100*l.Share)},
@@ -116,6 +116,12 @@ func (p *statusPage) write(w io.Writer, width int, colour bool) error {
 			p.Pools.Normal.Busy, p.Pools.Normal.Bound, p.Pools.Normal.Waiting, p.Pools.Affinity.Busy, p.Pools.Affinity.Bound, p.Pools.Affinity.Waiting)},
 		{"refused", reasons(p.Refusals)},
 		{"dropped", reasons(p.Dropped)},
+	}
+	for i := range p.Devices {
+		rows = append(rows, []string{"device " + f(p.Devices[i].Ordinal), p.Devices[i].write()})
+	}
+	if p.Watch != nil && p.Watch.State != "on" {
+		rows = append(rows, []string{"device watch", p.Watch.State})
 	}
 	if p.Server.TimeScale > 1 || p.Server.TestHooks {
 		rows = append(rows, []string{"TEST", fmt.Sprintf("time runs %d times as fast, hooks %v", p.Server.TimeScale, p.Server.TestHooks)})
@@ -166,6 +172,27 @@ func (p *statusPage) write(w io.Writer, width int, colour bool) error {
 		return r.Write(w, width, colour)
 	}
 	return nil
+}
+
+// write prints what is known of a device.
+func (d *deviceStatus) write() string {
+	text := fmt.Sprintf("%s, %s: %s open", d.Name, size(d.Total), size(d.Open))
+	if d.Used != nil {
+		text += fmt.Sprintf(", %s given out", size(*d.Used))
+	}
+	if d.Own != nil {
+		text += fmt.Sprintf(", %s to this server", size(*d.Own))
+	}
+	if d.Unexplained != nil && *d.Unexplained > 0 {
+		text += fmt.Sprintf(", %s UNEXPLAINED", size(*d.Unexplained))
+	}
+	for _, x := range d.XIDs {
+		text += fmt.Sprintf(", %d times XID %d", x.Count, x.Code)
+	}
+	if d.Lost != "" {
+		text += ", LOST: " + d.Lost
+	}
+	return text
 }
 
 func reasons(m map[string]uint64) string {

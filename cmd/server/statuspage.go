@@ -39,6 +39,10 @@ type statusPage struct {
 	Transport transportStatus `json:"transport"`
 	Logs      logStatus       `json:"logs"`
 
+	// Of a backend with devices only.
+	Devices []deviceStatus `json:"devices,omitempty"`
+	Watch   *watchStatus   `json:"device_watch,omitempty"`
+
 	ServerDriven instancePage `json:"server_driven"`
 	EngineDriven instancePage `json:"engine_driven"`
 }
@@ -50,6 +54,7 @@ type serverStatus struct {
 	Started   string   `json:"started"`
 	Uptime    float64  `json:"uptime_seconds"` // by the server's clock
 	Backend   string   `json:"backend"`
+	Reason    string   `json:"backend_reason"`
 	Design    string   `json:"design"`
 	Bind      []string `json:"bind"`
 	Curve     bool     `json:"curve"`
@@ -198,7 +203,7 @@ func (v *service) statusAnswer(ctx context.Context, q url.Values) (*statusPage, 
 	c, a := v.config, versionOf()
 	p.Server = serverStatus{
 		Version: a.Version, Commit: a.Commit, PID: os.Getpid(), Started: v.started.Format(time.RFC3339), Uptime: seconds(time.Duration(s.Now)),
-		Backend: v.backend, Design: s.Config.Protections.String(), Bind: v.router.Endpoints(), Curve: c.keys.Enabled(),
+		Backend: v.backend.name, Reason: v.backend.reason, Design: s.Config.Protections.String(), Bind: v.router.Endpoints(), Curve: c.keys.Enabled(),
 		TimeScale: c.timeScale, TestHooks: c.testHooks, Chunk: s.Config.ChunkTokens,
 	}
 	oldest, share := v.oldest(ctx)
@@ -216,6 +221,7 @@ func (v *service) statusAnswer(ctx context.Context, q url.Values) (*statusPage, 
 	}
 	m := v.memory.Stats()
 	p.Memory = memoryStatus{s.MappedBytes, m.Charged, m.Mappings, m.Opening, m.Closing, m.Copying, m.CopiedBytes, m.Failed}
+	p.Devices, p.Watch = v.deviceList()
 	p.Releases = releases{s.ReleaseCount, s.ReleaseBytes, s.Stuck, s.StuckBytes, s.LostContexts, s.LostBytes, []releaseStatus{}}
 	for _, r := range s.Releases {
 		p.Releases.List = append(p.Releases.List, releaseStatus{

@@ -146,7 +146,7 @@ func (u *unit) drop() {
 		u.pool.close()
 	}
 	if u.memory != nil {
-		u.memory.segment.Close()
+		u.memory.own.Close()
 	}
 }
 
@@ -212,7 +212,7 @@ func (u *unit) run(leave, abort context.Context) error {
 	defer u.drop()
 	u.say(line{
 		Event: "started", PID: pid(), Connect: c.connect, Mode: c.mode, Model: c.model, Rank: at(c.rank), World: c.world, ChunkTokens: k.ChunkTokens,
-		Blocks: c.blocks, Bytes: uint64(len(u.memory.data)), Segment: u.memory.segment.Name(), Design: k.Protections.String(), TimeScale: c.timeScale,
+		Blocks: c.blocks, Bytes: u.memory.bytes(), Backend: u.memory.own.Backend(), Segment: u.memory.own.Name(), Design: k.Protections.String(), TimeScale: c.timeScale,
 	})
 	begun := time.Now()
 	exports, groups := u.memory.exports(c)
@@ -228,7 +228,7 @@ func (u *unit) run(leave, abort context.Context) error {
 		u.say(l)
 		return u.end(abort, &ending{exitUnserved})
 	}
-	u.say(line{Event: "registered", Bytes: uint64(len(u.memory.data)), Took: milliseconds(time.Since(begun))})
+	u.say(line{Event: "registered", Bytes: u.memory.bytes(), Took: milliseconds(time.Since(begun))})
 	err := u.serve(leave)
 	if err == nil {
 		u.await()
@@ -333,10 +333,12 @@ func (u *unit) submit(ctx context.Context, store bool) error {
 	s := submitted{known: k, store: store, blocks: make([]uint32, need)}
 	copy(s.blocks, u.free[len(u.free)-need:])
 	u.free = u.free[:len(u.free)-need]
+	prepare := func() error { return u.memory.blank(s.blocks) }
 	if store {
-		u.memory.fill(p, s.blocks)
-	} else {
-		u.memory.blank(s.blocks)
+		prepare = func() error { return u.memory.fill(p, s.blocks) }
+	}
+	if err := prepare(); err != nil {
+		return err
 	}
 	if u.pool != nil {
 		u.pool.submit(u.last, s.blocks)
@@ -402,7 +404,15 @@ func (u *unit) finished(f *loop.Finished) {
 			u.figures.failed()
 		}
 	case core.OutcomeLoaded:
-		if block, layer, byteAt, ok := u.memory.verify(s.p, s.blocks); !ok {
+		block, layer, byteAt, ok, err := u.memory.verify(s.p, s.blocks)
+		if err != nil {
+			u.fail(err.Error()) // it cannot be known
+			l.Event = "failed"
+			u.totals.Failed++
+			u.figures.failed()
+			break
+		}
+		if !ok {
 			l.Event, l.Block, l.Layer, l.Byte = "wrong", at(block), at(layer), at(byteAt)
 			u.totals.Wrong++
 			u.figures.wrongBytes()

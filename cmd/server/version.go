@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vigil/core/zmq"
+	"vigil/realgpu/cuda"
 	"vigil/reports"
 )
 
@@ -56,7 +58,11 @@ var commit string
 func driverFound() string {
 	text, err := os.ReadFile("/proc/driver/nvidia/version")
 	if err != nil {
-		return "none"
+		d, err := cuda.Shared("")
+		if err != nil {
+			return "none: " + err.Error()
+		}
+		return fmt.Sprintf("%s of CUDA %d.%d", d.Path, d.Version/1000, d.Version%1000/10)
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSpace(strings.TrimPrefix(line, "NVRM version:"))
@@ -71,7 +77,7 @@ func newVersion(s *streams) *cobra.Command {
 			a := versionOf()
 			l := reports.Listing{Head: []string{"WHAT", "WHICH"}, Rows: [][]string{
 				{"server", a.Version}, {"commit", a.Commit}, {"go", a.Go + " " + a.Platform}, {"libzmq", a.LibZMQ},
-				{"backends", "hostshm"}, {"nvidia driver", a.Driver},
+				{"backends", "hostshm, cuda"}, {"nvidia driver", a.Driver},
 			}}
 			return l.Write(s.out, 0, false)
 		},

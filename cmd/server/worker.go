@@ -33,6 +33,7 @@ type workerConfig struct {
 	idle, everySet, anew             bool
 	fresh                            string
 	design                           designChoice
+	memory                           memoryWish
 
 	core core.WorkerConfig // but for what the server is asked
 	keys zmq.Curve
@@ -65,6 +66,7 @@ func (c *workerConfig) settings() *settings {
 		&setting{name: "load", initial: "0", usage: "so many workers in this process, and a line of figures a second instead of one for each request", take: takeInt(&c.load, 0, 10_000)},
 		&setting{name: "idle", initial: "false", isBool: true, usage: "register and send nothing but pings", take: takeBool(&c.idle)},
 	)
+	s.add(c.memory.settings()...)
 	s.add(c.design.settings()...)
 	s.add(
 		&setting{name: "curve-key-file", usage: "the keys for a server that wants them", take: takeText(&c.keyFile)},
@@ -143,9 +145,12 @@ func newWorker(s *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run a worker that stores and retrieves a pattern and verifies every byte",
-		Long: `Run a worker: it registers shared memory with a server, stores and retrieves
+		Long: `Run a worker: it registers memory with a server, stores and retrieves
 prompts whose blocks hold a pattern, verifies every byte that a retrieve
 delivered, and prints a JSON object a line (docs/server.md has the list).
+
+Its memory is on a device where there is one (--backend says otherwise), else
+it is shared memory of the host. Server and worker need the same.
 
 SIGTERM or SIGINT: it leaves in order, exit code 0. SIGKILL: it leaves its
 memory behind, as a real worker does; the server, or the next start, removes

@@ -123,6 +123,7 @@ func NewServer(options ServerOptions) (*Server, error) {
 			return nil, fmt.Errorf("loop: memory: %w", err)
 		}
 		o.driver.Memory = memory
+		s.slots.pins, _ = memory.(Pinner)
 	}
 	return s, nil
 }

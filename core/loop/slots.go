@@ -32,7 +32,18 @@ type Slots interface {
 	Slot(core.Slot) []byte
 }
 
+// Pinner is a memory backend that copies better where it knows beforehand in
+// which memory the slots lie. Both methods return at once.
+type Pinner interface {
+	// Took is told of memory in which slots will lie.
+	Took(memory []byte)
+	// Gave takes over memory in which no slot lies any more, and unmaps it when
+	// it is done with it.
+	Gave(memory []byte)
+}
+
 type slots struct {
+	pins    Pinner // nil where the backend is none
 	machine *server.Server
 	pool    []byte // the shared pool, where this process has it mapped
 
@@ -132,6 +143,9 @@ func (s *slots) grow(c *sizeClass) bool {
 	c.open = append(c.open, l)
 	c.slabs++
 	s.mapped += n
+	if s.pins != nil {
+		s.pins.Took(b)
+	}
 	return true
 }
 
@@ -163,11 +177,20 @@ func (s *slots) release(l *slab) {
 	c.open[l.at].at = l.at
 	c.open = c.open[:last]
 	s.mapped -= uint64(len(l.bytes))
-	syscall.Munmap(l.bytes)
-	l.bytes = nil
+	s.unmap(l)
 	if c.slabs--; c.slabs == 0 {
 		delete(s.sizes, c.chunk)
 	}
+}
+
+// unmap gives a slab's memory back, through the backend where it was told of it.
+func (s *slots) unmap(l *slab) {
+	if s.pins != nil {
+		s.pins.Gave(l.bytes)
+	} else {
+		syscall.Munmap(l.bytes)
+	}
+	l.bytes = nil
 }
 
 // close gives everything back. Nothing may copy any more.
@@ -185,7 +208,7 @@ func (s *slots) close() {
 	}
 	for l := range seen {
 		if l.bytes != nil {
-			syscall.Munmap(l.bytes)
+			s.unmap(l)
 		}
 	}
 	*s = slots{machine: s.machine}

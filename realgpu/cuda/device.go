@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"unsafe"
@@ -202,14 +201,3 @@ func (v *device) unpin(m pinnedMemory) {
 
 // addressOf is where bytes outside the Go heap lie.
 func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
-
-// asLane makes the calling goroutine's thread one of this device, until the
-// returned function is called.
-func (v *device) asLane() (end func(), err error) {
-	runtime.LockOSThread()
-	if r := v.driver.setCurrent.call(v.context); r != Success {
-		runtime.UnlockOSThread()
-		return nil, v.failed(&v.driver.setCurrent, r)
-	}
-	return runtime.UnlockOSThread, nil
-}

@@ -119,24 +119,19 @@ func (f *function) call(arguments ...uintptr) Result {
 	return Result(int32(r))
 }
 
-// pointer is the address of a result, for the length of one call. What it
-// points to must be on the heap or of a frame that does not move; escaped makes
-// sure of that.
+// pointer is the address of a result, for the length of one call. The caller
+// reads what is there after the call, so it is alive until then.
 func pointer[T any](to *T) uintptr { return uintptr(unsafe.Pointer(escaped(to))) }
 
-var sink any
-
-// escaped has the compiler put what to points to on the heap.
-//
-//go:noinline
+// escaped has the compiler put what to points to on the heap: the driver must
+// not write into a stack that has moved.
 func escaped[T any](to *T) *T {
-	if never {
-		sink = to
-	}
+	escape(unsafe.Pointer(to))
 	return to
 }
 
-var never bool
+// escape is a variable, so that the compiler does not see what it does.
+var escape = func(unsafe.Pointer) {}
 
 var loads struct {
 	sync.Mutex

@@ -24,7 +24,6 @@ type imported struct {
 	refs    int                          // registrations that use it
 	state   importState
 	settled chan struct{} // closed when it stops opening or closing
-	failure error         // of the open
 }
 
 type importState uint8

@@ -54,6 +54,10 @@ func newLanes(v *device, most int, streams bool) *lanes {
 func (l *lanes) run(job func(*lane, error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.ended {
+		go job(nil, errStopped)
+		return
+	}
 	if n := len(l.idle); n > 0 {
 		w := l.idle[n-1]
 		l.idle = l.idle[:n-1]
