@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -65,6 +66,9 @@ func Load(path string) (*Driver, error) {
 	if path == "" {
 		path = Library
 	}
+	// The reason why a library cannot be opened is kept for each thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	library, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		if strings.Contains(err.Error(), "No such file") {
