@@ -20,6 +20,7 @@ type Line struct {
 	Actor  string // who says so: a worker's name, server, world
 	Words  string
 	Record core.Record
+	About  int // the worker that it is about, -1 for none
 }
 
 // Story collects the lines of one run. It is an observer.
@@ -54,6 +55,15 @@ func (p *Player) TellTape(s *scenarios.Scenario, seed uint64, tape *sim.Choices,
 	return st, p.PlayTape(s, seed, tape, st)
 }
 
+// Action is what a step of the story's scenario does, nil where there is no
+// such step.
+func (st *Story) Action(step int) *sim.Action {
+	if step < 0 || step >= len(st.s.Plan.Steps) {
+		return nil
+	}
+	return &st.s.Plan.Steps[step].Do
+}
+
 // NewStory returns an empty story of a scenario.
 func NewStory(s *scenarios.Scenario, everything bool) *Story {
 	st := &Story{Everything: everything, s: s}
@@ -83,7 +93,7 @@ func (st *Story) Observe(r *core.Record) {
 		return
 	}
 	worker, _ := st.lives.find(r)
-	st.Lines = append(st.Lines, Line{At: r.At, Actor: st.actor(r), Words: st.WordsOf(r, int(worker)), Record: *r})
+	st.Lines = append(st.Lines, Line{At: r.At, Actor: st.actor(r), Words: st.WordsOf(r, int(worker)), Record: *r, About: int(worker)})
 }
 
 // Say takes the next record of the run and returns its words; it keeps none. A
