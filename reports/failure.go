@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"vigil/reports/spacetime"
 )
 
 // maxReported bounds how many failing scenarios are spelled out on a terminal;
@@ -24,9 +26,9 @@ func FailureReport(w io.Writer, s *Suite, width int, colour bool) error {
 		fmt.Fprintf(&b, "\n(%s more than the %d below failed; the table and --json have all)\n", plural(over, "scenario"), maxReported)
 		failed = failed[over:]
 	}
-	for _, sc := range failed {
+	for i, sc := range failed {
 		b.WriteByte('\n')
-		failure(&b, sc, s.Design, width, ink(colour))
+		failure(&b, sc, s.Design, width, ink(colour), i == len(failed)-1)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -45,12 +47,24 @@ func VerdictLine(sc *Scenario, colour bool) string {
 // BugReport is the same paragraph as plain text, for one scenario.
 func BugReport(sc *Scenario, design string) string {
 	var b bytes.Buffer
-	failure(&b, sc, design, 0, false)
+	failure(&b, sc, design, 0, false, true)
 	return b.String()
 }
 
-func failure(b *bytes.Buffer, sc *Scenario, design string, width int, on ink) {
-	fmt.Fprintf(b, "%s  %s, design %s\n", on.verdict(sc.Verdict, strings.ToUpper(string(sc.Verdict))), on.paint(bold, sc.title()), design)
+// failure writes one paragraph; led says that what led there is told too.
+func failure(b *bytes.Buffer, sc *Scenario, design string, width int, on ink, led bool) {
+	head := fmt.Sprintf("%s  %s, design %s", strings.ToUpper(string(sc.Verdict)), sc.title(), design)
+	for i, l := range wrap(head, width) {
+		if i == 0 { // the first line holds the verdict, and the name where it fits
+			word, rest, _ := strings.Cut(l, " ")
+			rest = strings.TrimLeft(rest, " ")
+			if name, of := strings.CutPrefix(rest, sc.title()); of {
+				rest = on.paint(bold, sc.title()) + name
+			}
+			l = on.verdict(sc.Verdict, word) + "  " + rest
+		}
+		fmt.Fprintln(b, l)
+	}
 	v := sc.worst()
 	if v == nil {
 		field(b, "verdict", string(sc.Verdict)+": "+sc.Verdict.words(), width)
@@ -65,6 +79,9 @@ func failure(b *bytes.Buffer, sc *Scenario, design string, width int, on ink) {
 		field(b, "verdict", string(sc.Verdict)+": "+sc.Verdict.words(), width)
 		field(b, "invariant", v.Invariant, width)
 	}
+	if v.Promise != "" {
+		field(b, "promises", v.Promise, width)
+	}
 	if v.Token != "" || v.Capsule != "" { // without one it is about all runs, not about one
 		field(b, "when", when(v), width)
 	}
@@ -72,6 +89,9 @@ func failure(b *bytes.Buffer, sc *Scenario, design string, width int, on ink) {
 		field(b, "who", strings.Join(v.Actors, ", "), width)
 	}
 	field(b, "reason", v.Message, width)
+	if led && len(v.Led) > 0 {
+		before(b, v.Led, width)
+	}
 	if sc.declaresBreak() {
 		field(b, "expected", sc.Expected, width)
 	}
@@ -126,6 +146,31 @@ func field(b *bytes.Buffer, label, text string, width int) {
 	}
 }
 
+// before writes what led to a violation: time, actor, words, which go on below
+// their own start.
+func before(b *bytes.Buffer, led []spacetime.Moment, width int) {
+	names := 0
+	for i := range led {
+		names = max(names, len(led[i].Who))
+	}
+	indent := 13 + 10 + 2 + names + 2
+	room := 0
+	if width > 0 {
+		room = max(width-indent, 24)
+	}
+	label := "before"
+	for i := range led {
+		for k, l := range wrap(led[i].Words, room) {
+			if k > 0 {
+				fmt.Fprintf(b, "%*s%s\n", indent, "", l)
+				continue
+			}
+			fmt.Fprintf(b, "  %-11s%9.3fs  %-*s  %s\n", label, led[i].At, names, led[i].Who, l)
+			label = ""
+		}
+	}
+}
+
 // worst is the example that the report shows: the gravest that the scenario
 // does not declare, the earliest of those.
 func (s *Scenario) worst() *Violation {
@@ -141,6 +186,10 @@ func (s *Scenario) worst() *Violation {
 	}
 	return found
 }
+
+// Reported is the example that the report of a failing scenario shows, nil
+// where there is none.
+func (s *Scenario) Reported() *Violation { return s.worst() }
 
 func (s *Scenario) undeclared() int {
 	n := 0

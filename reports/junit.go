@@ -62,6 +62,9 @@ func JUnit(w io.Writer, s *Suite) error {
 		case sc.Verdict != Pass && !sc.failed():
 			out.Skipped++
 			c.Skipped = &junitSkipped{"cut short: " + plural(sc.Runs, "run") + " until then"}
+			if sc.Skipped != "" {
+				c.Skipped.Message = sc.Skipped
+			}
 		case sc.Verdict != Pass:
 			out.Failures++
 			message := sc.Verdict.words()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"vigil/reports/spacetime"
 )
 
 // Version is the version of the JSON that Suite marshals to.
@@ -147,6 +149,10 @@ type Violation struct {
 	Declared bool    `json:"declared"` // the scenario declares it under this design
 	Replay   string  `json:"-"`        // the exact command that replays it
 	Shrink   string  `json:"-"`        // the exact command that minimises it; empty where there is no capsule
+	Promise  string  `json:"-"`        // what the invariant promises, in a sentence; empty where it is none
+	// Led is what led there, the last one nearest to the break; empty where nobody
+	// looked.
+	Led []spacetime.Moment `json:"-"`
 }
 
 // Totals are sums over the scenarios; WallSeconds is the time that the person

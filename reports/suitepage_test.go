@@ -91,3 +91,41 @@ func TestTheSuitePageIsNotBrokenByMessages(t *testing.T) {
 		t.Error("a suite of nothing has rows")
 	}
 }
+
+// What led to a break is told where there is room for it: once on a terminal,
+// at the end, where it is read; of each failure in JUnit, where each is read by
+// itself.
+func TestAFailureTellsWhatLedThere(t *testing.T) {
+	s := mixed()
+	led := []spacetime.Moment{
+		{At: 97.073, Who: "world", Words: "w1 stands still"},
+		{At: 240.00004, Who: "server", Words: "finds the server-driven context (incarnation 1) of w1 silent for more than 120s, and takes it away"},
+	}
+	for _, i := range []int{2, 3} {
+		s.Scenarios[i].Violations[0].Led = led
+		s.Scenarios[i].Violations[0].Promise = "An instance id has at most one serving context of a kind."
+	}
+	golden(t, "failure-led-80.txt", render(t, func(w io.Writer) error { return FailureReport(w, s, 80, false) }))
+	text := string(render(t, func(w io.Writer) error { return FailureReport(w, s, 80, false) }))
+	for line := range strings.Lines(text) {
+		if n := len(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("a line of %d columns on a terminal of 80: %q", n, line)
+		}
+	}
+	if n := strings.Count(text, "w1 stands still"); n != 1 || !strings.Contains(text[strings.LastIndex(text, "SAFETY"):], "w1 stands still") {
+		t.Errorf("it is told %d times, want once, of the last failure:\n%s", n, text)
+	}
+	junit := string(render(t, func(w io.Writer) error { return JUnit(w, s) }))
+	if n := strings.Count(junit, "w1 stands still"); n != 2 {
+		t.Errorf("JUnit tells of %d failures what led there, want 2", n)
+	}
+}
+
+// A scenario that was not run is skipped, for the reason that it has.
+func TestJUnitSaysWhyAScenarioIsSkipped(t *testing.T) {
+	s := mixed()
+	s.Scenarios[0].Verdict, s.Scenarios[0].Skipped, s.Scenarios[0].Runs = Unknown, "a signal is too slow for it", 0
+	if junit := string(render(t, func(w io.Writer) error { return JUnit(w, s) })); !strings.Contains(junit, `<skipped message="a signal is too slow for it">`) {
+		t.Errorf("JUnit does not say why:\n%s", junit)
+	}
+}

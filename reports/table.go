@@ -361,6 +361,10 @@ func shorten(text string, width int) string {
 	return strings.TrimRight(string(runes[:max(width-1, 0)]), " ") + "…"
 }
 
+// Wrapped breaks text between words into lines of at most width columns, 0 for
+// any.
+func Wrapped(text string, width int) string { return strings.Join(wrap(text, width), "\n") }
+
 // wrap breaks text between words into lines of at most width columns; a word
 // that is longer stays whole. Width 0 breaks nothing.
 func wrap(text string, width int) []string {

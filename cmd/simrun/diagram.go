@@ -9,7 +9,6 @@ import (
 	"vigil/reports"
 	"vigil/reports/spacetime"
 	"vigil/scenarios"
-	"vigil/scenarios/monitor"
 	"vigil/scenarios/run"
 	"vigil/sim"
 )
@@ -70,14 +69,10 @@ func headOf(sc selected, seed uint64, c choice) spacetime.Head {
 // finish puts what the run came to into its diagram.
 func (d *diagram) finish(r *run.Run, verdict reports.Verdict, replay string) {
 	d.Head.Events, d.Head.Hash, d.Head.Verdict, d.Head.Replay = r.Events, fmt.Sprintf("%016x", uint64(r.Hash)), string(verdict), replay
-	promises := map[string]string{}
-	for _, m := range monitor.Describe() {
-		promises[m.ID] = m.Statement
-	}
 	for i := range r.Violations {
 		v := &r.Violations[i]
 		d.Broke(spacetime.Violation{
-			Invariant: v.Invariant, Promise: promises[v.Invariant], Verdict: string(v.Verdict), At: int64(v.At),
+			Invariant: v.Invariant, Promise: promise(v.Invariant), Verdict: string(v.Verdict), At: int64(v.At),
 			Actors: v.Actors, Message: v.Message, Declared: v.Declared,
 		})
 	}

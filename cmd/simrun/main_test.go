@@ -78,6 +78,8 @@ var steady = []struct {
 	pattern *regexp.Regexp
 	by      string
 }{
+	{regexp.MustCompile(` +\d+\.\d{3}s  `), "  TIME  "}, // of what led to a failure
+	{regexp.MustCompile(`with id \d{6,}`), "with id ID"},
 	{regexp.MustCompile(`in [0-9.]+(us|ms|s|min): [0-9.,]+[MG]? events/s, [0-9.,]+[MG]?x real time`), "in TIME: N events/s, Nx real time"},
 	{regexp.MustCompile(`in [0-9.]+(us|ms|s|min): [0-9.,]+ runs/s`), "in TIME: N runs/s"},
 	{regexp.MustCompile(`[0-9,]+ of state, record and fault; run [0-9,]+ met`), "N of state, record and fault; run N met"},

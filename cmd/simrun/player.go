@@ -10,6 +10,7 @@ import (
 	"vigil/core"
 	"vigil/reports"
 	"vigil/scenarios"
+	"vigil/scenarios/monitor"
 	"vigil/scenarios/run"
 	"vigil/sim"
 )
@@ -164,6 +165,16 @@ func holesOf(s *scenarios.Scenario, design string) []string {
 func violationOf(v *run.Violation) reports.Violation {
 	return reports.Violation{
 		Invariant: v.Invariant, AtSeconds: float64(v.At) / 1e9, Actors: v.Actors, Message: v.Message, Seed: v.Seed,
-		Verdict: reports.Verdict(v.Verdict), Declared: v.Declared,
+		Verdict: reports.Verdict(v.Verdict), Declared: v.Declared, Promise: promise(v.Invariant),
 	}
+}
+
+// promise is what an invariant promises, empty for what is none.
+func promise(invariant string) string {
+	for _, d := range monitor.Describe() {
+		if d.ID == invariant {
+			return d.Statement
+		}
+	}
+	return ""
 }

@@ -204,6 +204,7 @@ func (f *runFlags) run(cmd *cobra.Command, s *streams, common *commonFlags, args
 	if n := len(r.bad); n > 0 {
 		suite.Note = strings.TrimSpace(suite.Note + fmt.Sprintf(" Not run, because the file could not be read: %s.", strings.Join(r.bad, "; ")))
 	}
+	f.lead(r, suite)
 	if err := f.pages(r, suite, s, folder); err != nil {
 		return err
 	}
@@ -247,6 +248,9 @@ func (f *runFlags) report(suite *reports.Suite, s *streams, common *commonFlags,
 	}
 	if err := writeResults(suite, s, f.json, f.junit, folder); err != nil {
 		return err
+	}
+	if place := f.places(folder); place != "" && !f.quiet {
+		fmt.Fprintln(w, reports.Wrapped("Written: "+place, w.Width))
 	}
 	if err := tellGitHub(suite, w); err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"path/filepath"
+	"strings"
 
 	"vigil/reports"
 )
@@ -67,4 +68,43 @@ func (f *runFlags) writePage(write func(io.Writer) error, s *streams, folder str
 		return nil
 	}
 	return reports.WriteFile(filepath.Join(folder, "index.html"), write)
+}
+
+// maxLed bounds the failing scenarios of which it is told what led there: each
+// costs a run more.
+const maxLed = 32
+
+// lead finds what led to the example that each failing scenario's report shows.
+func (f *runFlags) lead(r *request, suite *reports.Suite) {
+	if f.real.server != "" {
+		return
+	}
+	p := newPlayer(r.design)
+	left := maxLed
+	for i := range suite.Scenarios {
+		v := suite.Scenarios[i].Reported()
+		if v == nil || v.Token == "" || left == 0 {
+			continue
+		}
+		left--
+		d := p.draw(r.list[i], v.Seed)
+		for n, b := range d.Broken() {
+			if b.Invariant == v.Invariant && b.Message == v.Message {
+				v.Led = d.Led(n)
+				break
+			}
+		}
+	}
+}
+
+// places says where a person finds the pages and the folder that were written.
+func (f *runFlags) places(folder string) string {
+	var list []string
+	if f.html != "" && f.html != "-" {
+		list = append(list, f.html)
+	}
+	if folder != "" {
+		list = append(list, folder+" (index.html, report.txt, result.json, junit.xml)")
+	}
+	return strings.Join(list, ", ")
 }

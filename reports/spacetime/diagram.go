@@ -171,6 +171,36 @@ func (d *Diagram) Records() int { return len(d.at) }
 // Broken is what broke, in the order in which it was added.
 func (d *Diagram) Broken() []Violation { return d.broken }
 
+// Moment is one record of a story.
+type Moment struct {
+	At    float64 // seconds of virtual time
+	Who   string
+	Words string
+}
+
+// Led is what led to the n-th violation.
+func (d *Diagram) Led(n int) []Moment {
+	v := d.broken[n]
+	d.trace(&v)
+	var list []Moment
+	for _, i := range v.Story {
+		list = append(list, Moment{float64(d.at[i]) / 1e9, d.who(i), d.words.text(i)})
+	}
+	return list
+}
+
+func (d *Diagram) who(i int) string {
+	switch {
+	case d.about[i]&3 == fromServer:
+		return "server"
+	case d.about[i]&3 == fromWorld:
+		return "world"
+	case d.on[i] >= 0:
+		return d.lanes[d.on[i]].Name
+	}
+	return "somebody"
+}
+
 // maxStory bounds the records that a page shows as what led to a violation.
 const maxStory = 9
 

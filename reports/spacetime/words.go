@@ -1,5 +1,11 @@
 package spacetime
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
 // The words of records are mostly the same but for their numbers. Each is kept
 // as a pattern and the numbers in it, which takes a twentieth of the space and
 // needs no second place that knows how a record is worded.
@@ -26,6 +32,28 @@ type words struct {
 
 // maxPatterns bounds the patterns; words beyond it are said by the last one.
 const maxPatterns = 50_000
+
+// text is the words of one record again.
+func (w *words) text(record int) string {
+	at := 0
+	for _, p := range w.pattern[:record] {
+		at += w.arity[p]
+	}
+	var b strings.Builder
+	for _, c := range []byte(w.patterns[w.pattern[record]]) {
+		switch c {
+		case plainNumber:
+			b.WriteString(strconv.FormatUint(w.args[at], 10))
+			at++
+		case paddedNumber:
+			fmt.Fprintf(&b, "%0*d", int(w.args[at+1]), w.args[at])
+			at += 2
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
 
 func (w *words) add(text string) {
 	if w.byText == nil {
