@@ -41,9 +41,15 @@ func (m *Set) reapJudged(in *instance, kind int, cause core.RemovalCause, insert
 	if in.pingEver {
 		window, name = m.setup.Reap, "reap timeout"
 	}
+	late := func(signal core.Time) bool {
+		return signal >= at || signal != never && m.setup.Handover > 0 && signal.Add(m.setup.Handover) >= decidedAt
+	}
 	last := in.signal[kind]
-	if last >= at {
+	if late(last) {
 		last = in.earlier[kind]
+	}
+	if last != never && m.setup.Handover > 0 && late(last) {
+		last = never // both of those that are remembered
 	}
 	// Stale is strictly more than the window.
 	if last != never && decidedAt.Sub(last) <= window {

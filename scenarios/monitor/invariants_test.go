@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"testing"
+	"time"
 
 	"vigil/core"
 	"vigil/core/wire"
@@ -272,6 +273,18 @@ func TestNoFalseReap(t *testing.T) {
 		{name: "two at that instant hide none before", tell: func(s *tale) {
 			s.up(0, 1).ping(100, 0).ping(140, 0).reach(230, 0, wire.Ping).reach(230, 0, wire.Ping).reap(230, 0, 1).release(230, 231, 0, 1)
 		}, breaks: []string{"NO-FALSE-REAP"}, change: converges},
+		{name: "it was on its way from the host into the server", tell: func(s *tale) {
+			s.up(0, 1).ping(100, 0).reach(229.9, 0, wire.Ping).reap(230, 0, 1).release(230, 231, 0, 1)
+		}, change: func(s *Setup) { converges(s); s.Handover = 300 * time.Millisecond }},
+		{name: "two were on their way", tell: func(s *tale) {
+			s.up(0, 1).ping(100, 0).reach(229.8, 0, wire.Ping).reach(229.9, 0, wire.Ping).reap(230, 0, 1).release(230, 231, 0, 1)
+		}, change: func(s *Setup) { converges(s); s.Handover = 300 * time.Millisecond }},
+		{name: "it had the time to get there", tell: func(s *tale) {
+			s.up(0, 1).ping(100, 0).reach(229.5, 0, wire.Ping).reap(230, 0, 1).release(230, 231, 0, 1)
+		}, change: func(s *Setup) { converges(s); s.Handover = 300 * time.Millisecond }, breaks: []string{"NO-FALSE-REAP"}},
+		{name: "one had, another had not", tell: func(s *tale) {
+			s.up(0, 1).ping(100, 0).reach(150, 0, wire.Ping).reach(229.9, 0, wire.Ping).reap(230, 0, 1).release(230, 231, 0, 1)
+		}, change: func(s *Setup) { converges(s); s.Handover = 300 * time.Millisecond }, breaks: []string{"NO-FALSE-REAP"}},
 		{name: "decided, then frozen, then done though pings came (B3)", tell: func(s *tale) {
 			s.up(0, 1).ping(100, 0).server(230, core.Record{Kind: core.ReapDecided, Instance: id(0), Incarnation: 1, Context: core.ServerDriven})
 			s.process(230.1, -1, core.ProcessPaused).reach(240, 0, wire.Ping).process(330, -1, core.ProcessResumed)

@@ -32,6 +32,12 @@ type Setup struct {
 	// answer is no sign of anything else either.
 	OpensHang bool
 
+	// Handover is what a message takes at most from its arrival at the server's
+	// host, as it is recorded, into the server's process: nothing in the
+	// simulator, where both are one event. A signal that came less than that
+	// before the reaper decided may not have been there.
+	Handover time.Duration
+
 	// FaultsOver is when the last fault has ceased to act, 0 where never; a
 	// record FaultsOver moves it to where it really came.
 	FaultsOver, Until time.Duration

@@ -18,6 +18,9 @@ const (
 	// StepSlack is added to every honest time of one operation: an open, a
 	// close, a copy, a message one way.
 	StepSlack = 100 * time.Millisecond
+	// HandoverSlack is what a message may take from the proxy's hand into the
+	// server: two threads have to wake for it.
+	HandoverSlack = 5 * time.Millisecond
 	// WindowSlack is added to the end of every window in which something is
 	// expected: what is due within window + window/4 by the settings may come
 	// a second later by the clock on the wall.
@@ -71,6 +74,7 @@ func setupOf(plan *sim.Plan, scale int) monitor.Setup {
 	m.ReleaseBound += slack
 	m.CopyBound += slack
 	m.NetworkBound += slack
+	m.Handover = HandoverSlack * time.Duration(scale)
 	m.Real = true
 	return m
 }
