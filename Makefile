@@ -10,7 +10,7 @@ ARGS      ?=
 BENCHTIME ?= 1s
 export GOFLAGS ?= -buildvcs=false
 
-.PHONY: help run real test bench lint fuzz breaks pages readme nightly release clean
+.PHONY: help run real device test bench lint fuzz breaks pages readme nightly release clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,8 +26,17 @@ real: ## scenarios with real processes, three minutes (REAL="A1 A6" for some, RE
 	@CGO_ENABLED=0 $(GO) build -o bin/simrun ./cmd/simrun
 	@bin/simrun run $(REAL) --real bin/server $(ARGS)
 
+DEVICE ?= A1 A2 A6 A7 A8 B2 B5 B6 B9 B10 B13
+device: ## the stories about memory, on device memory over the stand-in driver (needs no GPU)
+	@scripts/deps
+	@scripts/standin
+	@$(GO) build -o bin/server ./cmd/server
+	@CGO_ENABLED=0 $(GO) build -o bin/simrun ./cmd/simrun
+	@bin/simrun run $(DEVICE) --real bin/server --backend cuda --cuda-library bin/libcuda-standin.so $(ARGS)
+
 test: ## every test; fetches what they need
 	@scripts/deps
+	@scripts/standin
 	$(GO) test ./...
 
 bench: ## speed of the simulator and of the core (BENCHTIME=1s)
@@ -63,6 +72,7 @@ nightly: ## full counts: 200 seeds of each design, ten rounds of real processes,
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun protections --pairings --seeds 50
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun doctor
 	$(MAKE) real REAL=
+	$(MAKE) device ARGS="--seeds 0..2"
 	$(MAKE) real ARGS="--seeds 1..9"
 	$(MAKE) breaks
 	VIGIL_PAGES=measure $(GO) test -count=1 -v -run '$(PAGES)' ./cmd/simrun # without a browser it says so

@@ -16,6 +16,8 @@ type realFlags struct {
 	scale  int
 	logs   string
 	record string
+
+	backend, library string
 }
 
 // Defaults of real runs: they wait far more than they compute.
@@ -28,7 +30,7 @@ const (
 func (r *request) playReal(ctx context.Context, f *runFlags, progress *reports.Progress) (*reports.Suite, error) {
 	began := time.Now()
 	outcomes, err := real.Suite(ctx, plain(r.list), real.Options{
-		Server: f.real.server, Scale: f.real.scale,
+		Server: f.real.server, Scale: f.real.scale, Backend: f.real.backend, Library: f.real.library,
 		Design: r.design.preset, Protections: r.design.protections,
 		Seed: r.seeds.First, Rounds: r.seeds.Count, Jobs: r.jobs,
 		Keep: f.real.logs, Record: f.real.record,
@@ -58,7 +60,11 @@ func (r *request) playReal(ctx context.Context, f *runFlags, progress *reports.P
 		}
 	}
 	suite := reports.NewSuite(r.design.String(), rows, time.Since(began))
-	suite.Note = fmt.Sprintf("Real processes of %s, time %d times as fast; what is due may come %s later by the wall's clock (docs/real.md).", f.real.server, f.real.scale, real.WindowSlack)
+	memory := ""
+	if f.real.library != "" {
+		memory = ", memory on the stand-in driver's devices"
+	}
+	suite.Note = fmt.Sprintf("Real processes of %s%s, time %d times as fast; what is due may come %s later by the wall's clock (docs/real.md).", f.real.server, memory, f.real.scale, real.WindowSlack)
 	if ctx.Err() != nil {
 		suite.Stopped = "Interrupted: this is what came until then."
 		suite.Verdict = reports.Gravest(suite.Verdict, reports.Unknown)
@@ -86,8 +92,12 @@ func addReal(row *reports.Scenario, o *real.Outcome, f *runFlags) {
 			continue
 		}
 		v.Seed = o.Seed
-		v.Replay = fmt.Sprintf("%s run %s --real %s --time-scale %d --seed %d --design %s   (the same story; real processes never repeat to the microsecond)",
-			programName(), row.ID, f.real.server, f.real.scale, o.Seed, f.design)
+		memory := ""
+		if f.real.library != "" {
+			memory = fmt.Sprintf(" --backend %s --cuda-library %s", f.real.backend, f.real.library)
+		}
+		v.Replay = fmt.Sprintf("%s run %s --real %s%s --time-scale %d --seed %d --design %s   (the same story; real processes never repeat to the microsecond)",
+			programName(), row.ID, f.real.server, memory, f.real.scale, o.Seed, f.design)
 		row.Violations = append(row.Violations, v)
 	}
 	known := map[string]bool{}

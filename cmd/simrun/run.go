@@ -98,6 +98,8 @@ that breaks under a design is what has to break there.`,
 	flags.IntVar(&f.real.scale, "time-scale", realScale, "with --real: time runs `N` times as fast")
 	flags.StringVar(&f.real.logs, "real-logs", "", "with --real: keep each run's event logs and its story below `DIR`")
 	flags.StringVar(&f.real.record, "real-record", "", "with --real: record the inputs of each run's server below `DIR`, for simrun replay")
+	flags.StringVar(&f.real.backend, "backend", "hostshm", "with --real: where the workers' memory is, `KIND` is hostshm or cuda")
+	flags.StringVar(&f.real.library, "cuda-library", "", "with --backend cuda: the stand-in driver, `PATH` (scripts/standin builds it)")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no table: print failures only, with -v examples too")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print examples with the commands that replay them, one of each expected break too")
 	return cmd
@@ -120,7 +122,7 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) (*request, error) {
 	r := &request{lasts: f.lasts, jobs: f.jobs, single: given("seed") && !given("for")}
 	var err error
 	isReal := f.real.server != ""
-	for _, name := range []string{"time-scale", "real-logs", "real-record"} {
+	for _, name := range []string{"time-scale", "real-logs", "real-record", "backend", "cuda-library"} {
 		if given(name) && !isReal {
 			return nil, &usageError{"--" + name + " is about real processes: give --real PATH-OF-SERVER with it"}
 		}

@@ -19,6 +19,7 @@ import (
 
 	"vigil/core"
 	"vigil/realgpu"
+	"vigil/realgpu/hostshm"
 )
 
 // Why this file: the real binding over the stand-in driver (realgpu/standin),
@@ -47,6 +48,7 @@ func TestMain(m *testing.M) {
 			return
 		}
 		defer os.RemoveAll(dir)
+		defer hostshm.Sweep("", "vigil-standin") // of workers that were killed when nobody was left to bury them
 		standin.dir, standin.library = dir, os.Getenv(aloneMode)
 		if standin.library == "" {
 			standin.library = filepath.Join(dir, "libcuda-standin.so")

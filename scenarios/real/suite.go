@@ -23,6 +23,8 @@ import (
 type Options struct {
 	Server      string // path of the server's program
 	Scale       int    // time runs so many times as fast
+	Backend     string // where the workers' memory is: hostshm, or cuda; "" is hostshm
+	Library     string // with cuda: the driver's library; the stand-in's (see below)
 	Design      string // "document" or "hardened"
 	Protections core.Protections
 	Seed        uint64 // of what happens when within the story's ranges; a second round has the next one
@@ -85,6 +87,9 @@ func Suite(ctx context.Context, list []*scenarios.Scenario, o Options) ([]Outcom
 		return nil, fmt.Errorf("--real %s: %w; build it with go build -o %s ./cmd/server", o.Server, err, o.Server)
 	}
 	o.Server = path
+	if err := o.checkBackend(); err != nil {
+		return nil, err
+	}
 	hurry()
 	outcomes := make([]Outcome, len(list)*max(o.Rounds, 1))
 	var mu sync.Mutex

@@ -36,6 +36,7 @@ func (w *worker) start() {
 		"--interval", c.Interval.String(), "--timeout", c.Timeout.String(),
 		"--blend=" + strconv.FormatBool(c.Blend), "--prober=" + strconv.FormatBool(c.Prober), "--legacy=" + strconv.FormatBool(c.Legacy),
 	}
+	args = append(args, p.options.memoryArgs()...)
 	if c.Mode == core.ModeEngineDriven {
 		args = append(args, "--mode", "engine-driven")
 	}
@@ -44,7 +45,7 @@ func (w *worker) start() {
 	}
 	args = append(args, p.options.designArgs()...)
 	life := w.lives
-	child, err := spawn(p.options.environment(), func(line []byte) { p.engineSaid(w, life, line) }, nil, p.options.Server, args...)
+	child, err := spawn(p.environment(), func(line []byte) { p.engineSaid(w, life, line) }, nil, p.options.Server, args...)
 	if err != nil {
 		p.fail("%s: %v", w.plan.Name, err)
 		return
@@ -323,11 +324,12 @@ func (p *play) launchServer() (*serverLife, error) {
 	log := filepath.Join(p.dir, fmt.Sprintf("server-%d.jsonl", len(p.servers)+1))
 	args := []string{"run",
 		"--bind", "ipc://" + p.serverSocket(), "--http", "127.0.0.1:0", "--event-log", log, "--log-format", "json",
-		"--time-scale", strconv.Itoa(p.options.Scale), "--backend", "hostshm", "--test-hooks",
+		"--time-scale", strconv.Itoa(p.options.Scale), "--test-hooks",
 		"--worker-reap-timeout-seconds", seconds(c.Reap), "--worker-registration-grace-seconds", seconds(c.Grace),
 		"--chunk-tokens", strconv.Itoa(c.ChunkTokens), "--normal-slots", strconv.Itoa(c.NormalSlots), "--affinity-lanes", strconv.Itoa(c.AffinityLanes),
 		"--l1-bytes", strconv.FormatUint(min(c.L1Bytes, 256<<20), 10),
 	}
+	args = append(append(args, p.options.memoryArgs()...), p.options.watchArgs()...)
 	switch {
 	case !c.EngineDriven:
 		args = append(args, "--transfer-mode", "server-driven")
@@ -348,7 +350,7 @@ func (p *play) launchServer() (*serverLife, error) {
 	args = append(args, options.designArgs()...)
 	s := &serverLife{ready: make(chan struct{}), killed: core.Never}
 	s.tail = &tail{path: log, toScenario: p.toScenario, adjust: func(r *core.Record) { r.At = max(r.At, 0) }}
-	child, err := spawn(p.options.environment(), nil, s.logged, p.options.Server, args...)
+	child, err := spawn(p.environment(), nil, s.logged, p.options.Server, args...)
 	if err != nil {
 		return nil, err
 	}
