@@ -42,6 +42,7 @@ var mayImport = []struct {
 	{"reports", []string{"core"}},
 	{"cmd", []string{"..."}},
 	{"scripts", nil},
+	{"scripts/pictures", []string{"reports/browser"}}, // photographs pages; it calls simrun as a program
 }
 
 // simulatorKeepsOut lists what is under a folder that mayImport grants and
