@@ -160,5 +160,9 @@ func (b breakage) arguments(seeds int) []string {
 	if b.command != nil {
 		return slices.Clone(b.command)
 	}
-	return append([]string{"run", "--design", "document", "--seeds", strconv.Itoa(seeds), "--no-color", "-q"}, b.scenarios...)
+	design := "document"
+	if b.hardened {
+		design = "hardened"
+	}
+	return append([]string{"run", "--design", design, "--seeds", strconv.Itoa(seeds), "--no-color", "-q"}, b.scenarios...)
 }

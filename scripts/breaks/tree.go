@@ -20,6 +20,8 @@ type breakage struct {
 	scenarios []string
 	// command replaces the whole command line of simrun.
 	command []string
+	// hardened runs the suite as hardened, for defects of a protection.
+	hardened bool
 }
 
 // edit replaces one piece of text, which must stand in the file exactly once.
