@@ -51,7 +51,7 @@ func (b breakage) apply(tree string) error {
 }
 
 // copied are the kinds of files that a build of simrun reads.
-var copied = []string{".go", ".mod", ".sum", ".yaml", ".yml", ".html", ".css", ".js", ".tmpl", ".txt", ".json"}
+var copied = []string{".s", ".go", ".mod", ".sum", ".yaml", ".yml", ".html", ".css", ".js", ".tmpl", ".txt", ".json"}
 
 // copyTree copies what a build needs from one folder to another.
 func copyTree(from, to string) error {
