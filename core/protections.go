@@ -50,6 +50,12 @@ type Protections struct {
 	// heartbeat, so a slow register starves its own liveness. With it, pings go
 	// on while the register is under way.
 	PingThroughRecovery bool
+	// AgreedWindow (both, B22). A worker pings by its own interval and is judged
+	// by a window that it does not know; one whose interval does not fit is only
+	// warned, and reaped alive. With it, the answer to a register says the window,
+	// and a worker whose interval is more than a third of it warns, and pings
+	// three times a window.
+	AgreedWindow bool
 	// MirrorWithContext (server, B19, B5). The document fans drop_instance_state
 	// out by id, after the release: it takes the blend state of the next
 	// incarnation, or of a context that lives on. With it, blend state goes in
@@ -133,6 +139,8 @@ var protectionTable = []protection{
 		func(p *Protections) *bool { return &p.KeepBlocks }},
 	{"ping-through-recovery", "a slow re-register blocks the heartbeat, so the worker is reaped by its own recovery", "B20",
 		func(p *Protections) *bool { return &p.PingThroughRecovery }},
+	{"agreed-window", "a worker whose heartbeat interval does not fit the server's window is reaped alive", "B22",
+		func(p *Protections) *bool { return &p.AgreedWindow }},
 	{"mirror-with-context", "a late fan-out by id drops the blend state of the next incarnation, or of a context that lives on", "B19",
 		func(p *Protections) *bool { return &p.MirrorWithContext }},
 	{"register-aside", "a slow register holds the main loop, and pings wait behind it", "B15",

@@ -95,7 +95,7 @@ const (
 	UnregisterSent   // A: request uid; Context
 	UnregisterEnded  // A: request uid; Failure
 	WorkerStopped    //
-	WorkerWarned     // Failure; A and B as the failure says (window: 3 x interval, floor)
+	WorkerWarned     // Failure; A and B as the failure says (window: 3 x interval, and the floor or, with Flag, the server's window, by which it pings from now on)
 
 	// The ground truth, written by the world.
 

@@ -198,7 +198,10 @@ func (u *unit) record(r *core.Record) {
 		u.say(l)
 	case core.WorkerWarned:
 		l := line{Event: "warning", Failure: r.Failure.String()}
-		if r.Failure == core.FailWindow {
+		switch {
+		case r.Failure == core.FailWindow && r.Flag:
+			l.Text = fmt.Sprintf("3 x the heartbeat interval is %s and exceeds the server's window of %s: this worker pings every %s instead", time.Duration(r.A), time.Duration(r.B), time.Duration(r.B)/3)
+		case r.Failure == core.FailWindow:
 			l.Text = fmt.Sprintf("3 x the heartbeat interval is %s and exceeds %s, the smallest window that a server may have: a few lost pings could reap this worker", time.Duration(r.A), time.Duration(r.B))
 		}
 		u.say(l)

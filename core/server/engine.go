@@ -71,6 +71,7 @@ func (s *Server) popPair(out *core.Effects, pos int32, cause core.RemovalCause) 
 // answerPool tells the worker where the shared pool is.
 func (s *Server) answerPool(out *core.Effects, m *message) {
 	r := s.blank()
+	r.Window = s.window()
 	if s.cfg.PoolBytes > 0 {
 		s.poolName = append(s.poolName[:0], s.cfg.PoolName...)
 		r.ShmName, r.Pool = s.poolName, int64(s.cfg.PoolBytes)

@@ -40,14 +40,14 @@ func (s *Server) enrol(now core.Time, m *message, out *core.Effects) {
 	pos := s.contexts.find(uint64(id))
 	if pos >= 0 && !p.ReplaceOtherMemory {
 		s.refresh(now, core.ServerDriven, &s.contexts.entries[pos], m.peer, out)
-		s.answerNil(out, m)
+		s.answerEnrolled(out, m)
 		return
 	}
 	about := describeServerDriven(m.r, s.cfg.ChunkTokens)
 	if pos >= 0 {
 		if s.contexts.entries[pos].about.content == about.content {
 			s.refresh(now, core.ServerDriven, &s.contexts.entries[pos], m.peer, out)
-			s.answerNil(out, m)
+			s.answerEnrolled(out, m)
 			return
 		}
 		e := s.popContext(out, pos, core.RemovedByReplace) // other memory: another incarnation (B9)
@@ -73,6 +73,13 @@ func (s *Server) enrol(now core.Time, m *message, out *core.Effects) {
 		return
 	}
 	s.open(now, m, about, out)
+}
+
+// answerEnrolled answers a register that had nothing to do.
+func (s *Server) answerEnrolled(out *core.Effects, m *message) {
+	r := s.blank()
+	r.Nil, r.Window = true, s.window()
+	s.answer(out, m)
 }
 
 // park has a register wait; the main loop waits with it unless registers run

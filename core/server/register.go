@@ -1,6 +1,10 @@
 package server
 
-import "vigil/core"
+import (
+	"time"
+
+	"vigil/core"
+)
 
 // Registering and unregistering: the SYNC handlers. The two of server-driven
 // contexts wait for the device. Under the document they hold the main loop
@@ -24,6 +28,15 @@ func came(out *core.Effects, kind core.RecordKind, context core.ContextKind, m *
 func stamp(out *core.Effects, kind core.ContextKind, e *entry, at core.Time, cause core.StampCause) {
 	e.lastSeen = at
 	note(out, core.Stamped, kind, e, uint64(at), uint64(cause))
+}
+
+// window is what the answer to a register says of the window (agreed-window);
+// 0, which is nothing, where nothing is reaped.
+func (s *Server) window() time.Duration {
+	if !s.cfg.Protections.AgreedWindow {
+		return 0
+	}
+	return s.cfg.Reap
 }
 
 // refresh is the no-op register of an id that is present.

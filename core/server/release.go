@@ -155,6 +155,9 @@ func (s *Server) answerRelease(out *core.Effects, to *replyTo, why core.Failure)
 		return
 	}
 	s.blank().Nil = true
+	if to.kind == wire.RegisterKVCache {
+		s.reply.Window = s.window()
+	}
 	wire.EncodeReply(out.Send(to.peer), to.uid, to.raw, to.kind, &s.reply)
 }
 

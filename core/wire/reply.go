@@ -22,6 +22,13 @@ func (r *Reply) Reset() {
 func EncodeReply(f *core.Frames, uid, rawType []byte, t Type, reply *Reply) {
 	f.Append(uid)
 	f.Append(rawType)
+	appendResult(f, t, reply)
+	if reply.Window > 0 && registers(t) {
+		appendWindow(f, reply.Window, f.Len() == firstPayload)
+	}
+}
+
+func appendResult(f *core.Frames, t Type, reply *Reply) {
 	if reply.Nil {
 		return
 	}
@@ -101,7 +108,8 @@ func appendSlots(b []byte, slots []PoolSlot) []byte {
 }
 
 // DecodeReply reads one message as a worker sees it into r. Frames past the
-// result are ignored, but for the reason of a refusal. A failure is one of FailShortMessage, FailTooLarge,
+// result are ignored, but for the reason of a refusal and the window behind a
+// register. A failure is one of FailShortMessage, FailTooLarge,
 // FailUnknownType and FailUndecodable; UIDNumber is set where it was read.
 func DecodeReply(f *core.Frames, r *Reply) core.Failure {
 	r.Reset()
@@ -135,6 +143,9 @@ func DecodeReply(f *core.Frames, r *Reply) core.Failure {
 	}
 	if f.Len() > refusalFrame {
 		r.Refusal = refusalIn(f.Part(refusalFrame))
+		if registers(r.Type) {
+			r.Window = windowIn(f.Part(refusalFrame))
+		}
 	}
 	c = cursor{b: f.Part(firstPayload)}
 	if r.Type == Named {

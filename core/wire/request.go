@@ -151,6 +151,10 @@ type Reply struct {
 	// Ping is what the answer to a PING says beyond OK.
 	Ping PingVerdict
 
+	// Window is, behind a register, how long the server lets a worker be silent;
+	// 0 where it does not say.
+	Window time.Duration
+
 	OK      bool   // bool results; the bool of (bytes, bool); success of a map
 	Data    []byte // the bytes of (bytes, bool); data of a map
 	Int     int64  // int results

@@ -73,6 +73,8 @@ func (w *Worker) foldProtections(now core.Time, d *core.Digest) vantage {
 	d.Bool(p.TerminalAnswers)
 	d.Bool(p.RequestDeadlines)
 	d.Bool(p.PingThroughRecovery)
+	d.Bool(p.AgreedWindow)
+	d.Uint(uint64(w.window))
 	d.Bool(p.KeepBlocks)
 	d.Bool(w.mute)
 	d.Bool(w.unsettled)

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"time"
+
 	"vigil/core"
 	"vigil/core/wire"
 )
@@ -56,6 +58,31 @@ func (w *Worker) waitBeat(phase beatPhase, at core.Time, out *core.Effects) {
 	out.Arm(key(beatTimers[phase]), at)
 }
 
+// interval is the time between two pings, and the reply deadline of each: the
+// configured one, or what fits the server's window three times (agreed-window).
+func (w *Worker) interval() time.Duration {
+	if w.window > 0 && 3*w.cfg.Interval > w.window {
+		return w.window / 3
+	}
+	return w.cfg.Interval
+}
+
+// agree takes in the window that a register's answer says. Settings that do not
+// fit are never followed in silence.
+func (w *Worker) agree(out *core.Effects) {
+	if !w.cfg.Protections.AgreedWindow || w.reply.Window == w.window {
+		return
+	}
+	w.window = w.reply.Window
+	if w.window == 0 || 3*w.cfg.Interval <= w.window {
+		return
+	}
+	r := w.record(out, core.WorkerWarned)
+	r.Failure, r.Flag = core.FailWindow, true
+	r.A, r.B = uint64(3*w.cfg.Interval), uint64(w.window)
+	out.Tell(core.TellWarning, 0).Failure = core.FailWindow
+}
+
 // startHeartbeat starts the thread if there is none; its first ping comes at
 // once. A start after a stop was requested would be a ghost, so there is none.
 func (w *Worker) startHeartbeat(now core.Time, out *core.Effects) {
@@ -81,7 +108,7 @@ func (w *Worker) wakeHeartbeat(now core.Time, out *core.Effects) {
 	r := w.record(out, core.PingSent)
 	r.A = uid
 	w.sendPing(uid, out)
-	w.waitBeat(beatAwaitsPing, now.Add(w.cfg.Interval), out)
+	w.waitBeat(beatAwaitsPing, now.Add(w.interval()), out)
 }
 
 // sendPing sends one ping: with the id, or with nil for a client that registers
@@ -128,7 +155,7 @@ func (w *Worker) judgePing(now core.Time, ok bool, out *core.Effects) {
 	case w.stopping():
 		w.endHeartbeat(now, out)
 	case w.beat.recovery.stage != enrolIdle:
-		w.waitBeat(beatSleeps, now.Add(w.cfg.Interval), out)
+		w.waitBeat(beatSleeps, now.Add(w.interval()), out)
 	case ok && !w.healthy:
 		w.waitBeat(beatCallback, now, out)
 	default:
@@ -140,7 +167,7 @@ func (w *Worker) judgePing(now core.Time, ok bool, out *core.Effects) {
 // health, else at once, because there is nothing to do.
 func (w *Worker) publishSoon(now core.Time, ok bool, out *core.Effects) {
 	if ok == w.healthy {
-		w.waitBeat(beatSleeps, now.Add(w.cfg.Interval), out)
+		w.waitBeat(beatSleeps, now.Add(w.interval()), out)
 		return
 	}
 	w.beat.verdict = ok
@@ -168,7 +195,7 @@ func (w *Worker) publish(now core.Time, out *core.Effects) {
 	} else {
 		w.clearHealth(out)
 	}
-	w.waitBeat(beatSleeps, now.Add(w.cfg.Interval), out)
+	w.waitBeat(beatSleeps, now.Add(w.interval()), out)
 }
 
 func (w *Worker) clearHealth(out *core.Effects) {
@@ -191,7 +218,7 @@ func (w *Worker) runRecovery(now core.Time, out *core.Effects) {
 	w.beat.recovery = w.sendRegister(enrolMemory, true, out)
 	w.waitRecovery(now, out)
 	if w.cfg.Protections.PingThroughRecovery {
-		w.waitBeat(beatSleeps, now.Add(w.cfg.Interval), out)
+		w.waitBeat(beatSleeps, now.Add(w.interval()), out)
 	}
 }
 
@@ -219,6 +246,7 @@ func (w *Worker) recoveryAnswered(now core.Time, out *core.Effects) {
 	}
 	if w.beat.recovery.stage == enrolMemory {
 		w.enrolledNow()
+		w.agree(out)
 	}
 	if w.cfg.Blend && w.beat.recovery.stage == enrolMemory && !w.stopping() {
 		w.beat.recovery = w.sendRegister(enrolRope, true, out)

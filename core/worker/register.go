@@ -77,6 +77,7 @@ func (w *Worker) registerAnswered(now core.Time, out *core.Effects) {
 	w.recordRegisterEnded(&w.enrol, core.NoFailure, false, out)
 	if w.enrol.stage == enrolMemory {
 		w.enrolledNow()
+		w.agree(out)
 		if w.cfg.Blend && !w.stopping() {
 			w.enrol = w.sendRegister(enrolRope, false, out)
 			w.waitRegister(now, out) // moves the timer that is armed

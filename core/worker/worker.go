@@ -2,6 +2,7 @@ package worker
 
 import (
 	"strconv"
+	"time"
 
 	"vigil/core"
 	"vigil/core/wire"
@@ -47,8 +48,9 @@ type Worker struct {
 	// enrolled is the first uid after the last registration that succeeded: the
 	// answer to an older one may speak of a time before it.
 	enrolled uint64
-	boot     uint64      // the server's life, as the last answered ping named it; 0 unknown
-	reply    *wire.Reply // scratch, lies in that of the effects: every reply touches it
+	boot     uint64        // the server's life, as the last answered ping named it; 0 unknown
+	window   time.Duration // the server's, as its last register said it; 0 unknown
+	reply    *wire.Reply   // scratch, lies in that of the effects: every reply touches it
 	beat     heartbeat
 	cfg      core.WorkerConfig
 	contexts uint32 // transfer contexts made; a recovery makes one and closes none
@@ -94,7 +96,7 @@ func (w *Worker) Reset(cfg core.WorkerConfig) {
 	w.id = 0
 	w.life = unborn
 	w.healthy, w.woken, w.registered, w.warned = true, false, false, false
-	w.nextUID, w.enrolled, w.boot, w.contexts = 0, 0, 0, 0
+	w.nextUID, w.enrolled, w.boot, w.window, w.contexts = 0, 0, 0, 0, 0
 	w.sweep = sweep{}
 	w.asked, w.unsettled, w.mute = settling{}, false, false
 	w.beat, w.enrol, w.leave = heartbeat{}, registration{}, departure{}
