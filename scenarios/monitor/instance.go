@@ -10,6 +10,7 @@ import (
 type instance struct {
 	// Written by every message and stamp.
 	lastReached core.Time    // its last message reached the server's host
+	opened      core.Time    // memory of it was last opened
 	stamped     core.Time    // the server last refreshed it for a message that had reached the host
 	signal      [2]core.Time // the last message reached that refreshes the kind
 	earlier     [2]core.Time // the last such at an earlier time than signal
@@ -59,7 +60,7 @@ func (m *Set) instance(id core.InstanceID) int32 {
 	if i >= 0 {
 		in := &m.instances.items[i]
 		in.id, in.worker = id, nobody
-		in.lastReached, in.stamped, in.deadAt = never, never, never
+		in.lastReached, in.opened, in.stamped, in.deadAt = never, never, never, never
 		for k := range in.signal {
 			in.signal[k], in.earlier[k], in.emptySince[k] = never, never, never
 			in.registerReached[k], in.registerRun[k] = never, never

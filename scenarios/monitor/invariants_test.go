@@ -156,6 +156,9 @@ func TestReclaim(t *testing.T) {
 	dead := func(s *tale) *tale { return s.up(0, 1).ping(90, 0).process(100, 0, core.ProcessKilled) }
 	run(t, []story{
 		{name: "released in time", tell: func(s *tale) { dead(s).reap(240, 0, 1).release(240, 241, 0, 1) }},
+		{name: "its memory was still being opened when it died", tell: func(s *tale) {
+			s.born(1, 0).process(10, 0, core.ProcessKilled).mapping(4000, 0, 1, core.MappingOpened).closing(4001, 0, 1).mapping(4002, 0, 1, core.MappingClosed)
+		}},
 		{name: "released too late", tell: func(s *tale) { dead(s).reap(256, 0, 1).release(256, 257, 0, 1) }, breaks: []string{"RECLAIM"}},
 		{name: "never", tell: func(s *tale) { dead(s) }, breaks: []string{"RECLAIM"}},
 		{name: "the entry went and its bytes did not", tell: func(s *tale) { dead(s).reap(240, 0, 1) },

@@ -47,6 +47,7 @@ func (m *Set) mappingOpened(r *core.Record) {
 	m.oneOpened(&m.instances.items[i], mp, r)
 	mp.counted = true
 	m.instances.items[i].live++
+	m.instances.items[i].opened = r.At
 	if c := m.contextOf(r.Incarnation, i, serverDriven); c >= 0 {
 		m.contexts.items[c].mapping = r.A
 	}

@@ -21,7 +21,7 @@ func (m *Set) reclaimDeadline(in *instance, kind int) core.Time {
 	if pinged {
 		window = m.setup.Reap
 	}
-	due := max(in.deadAt, in.lastReached, in.stamped, m.upSince).Add(window)
+	due := max(in.deadAt, in.lastReached, in.opened, in.stamped, m.upSince).Add(window)
 	if in.copies > 0 { // it is kept for as long as a client would wait for it
 		due = max(due, in.copyBegan.Add(core.DefaultTimeout))
 	}
