@@ -284,6 +284,36 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	w.Kill()
 }
 
+// A worker whose server is gone does not wait for its goodbye's request timeout,
+// and says what it could not give back.
+func TestAWorkerLeavesWithoutItsServer(t *testing.T) {
+	t.Parallel()
+	for _, signals := range []int{1, 2} {
+		stop := "1"
+		if signals == 2 {
+			stop = "3600"
+		}
+		r := serve(t, t.TempDir())
+		w := r.worker("--idle", "--stop-seconds", stop)
+		id, _ := w.event("registered", 1)["instance"].(string)
+		r.Kill()
+		begun := time.Now()
+		w.Signal(syscall.SIGTERM)
+		w.event("stopping", 1)
+		if signals == 2 {
+			time.Sleep(2 * echo)
+			w.Signal(syscall.SIGTERM)
+		}
+		if code := w.ended(); code != exitHeld || time.Since(begun) > 20*time.Second {
+			t.Errorf("%d signals: code %d after %s", signals, code, time.Since(begun))
+		}
+		held := w.event("held", 1)
+		if text, _ := held["text"].(string); held["instance"] != id || !strings.Contains(text, "bytes, segment ") || strings.Contains(text, "second signal") != (signals == 2) {
+			t.Errorf("what it may still hold is not named: %v", held)
+		}
+	}
+}
+
 // Keys: who has none gets nothing.
 func TestKeys(t *testing.T) {
 	t.Parallel()

@@ -454,11 +454,16 @@ func (u *unit) finished(f *loop.Finished) {
 // end leaves in order and says how it all went.
 func (u *unit) end(abort context.Context, why error) error {
 	u.say(line{Event: "stopping"})
-	err := u.worker.Shutdown(abort)
+	bounded, cancel := context.WithTimeout(abort, u.c.real(u.c.stop))
+	err := u.worker.Shutdown(bounded)
+	cancel()
 	if list, e := u.worker.Finished(context.Background()); e == nil {
 		for i := range list {
 			u.finished(&list[i])
 		}
+	}
+	if err != nil {
+		u.sayHeld(err)
 	}
 	t := u.totals
 	u.say(line{Event: "stopped", Totals: &t})
@@ -471,6 +476,27 @@ func (u *unit) end(abort context.Context, why error) error {
 		return &ending{exitHeld}
 	}
 	return nil
+}
+
+// sayHeld names what nobody said was let go.
+func (u *unit) sayHeld(err error) {
+	why := "a second signal"
+	if errors.Is(err, context.DeadlineExceeded) {
+		why = fmt.Sprintf("%s after the first signal (stop-seconds)", u.c.stop)
+	}
+	blocks := 0
+	for _, s := range u.pending {
+		blocks += len(s.blocks)
+	}
+	for _, list := range u.held {
+		blocks += len(list)
+	}
+	bytes := u.memory.bytes()
+	u.say(line{
+		Event: "held", Bytes: bytes, Segment: u.memory.own.Name(), Blocks: blocks,
+		Text: fmt.Sprintf("ended by %s before the server said goodbye: it may still hold this worker's context (%d bytes, segment %s) until its window is over, and copy for %d requests (%d blocks)",
+			why, bytes, u.memory.own.Name(), len(u.pending)+len(u.held), blocks),
+	})
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }

@@ -28,6 +28,7 @@ type workerConfig struct {
 	prompts, promptChunks, inFlight  int
 	load, timeScale, actor           int
 	interval, timeout, every, length time.Duration
+	stop                             time.Duration
 	warmup                           time.Duration
 	seed, id                         uint64
 	idle, everySet, anew             bool
@@ -55,6 +56,7 @@ func (c *workerConfig) settings() *settings {
 		&setting{name: "chunk-tokens", initial: "0", usage: "tokens of a chunk; 0 asks the server", take: takeInt(&c.chunkTokens, 0, core.MaxChunkTokens)},
 		&setting{name: "interval", initial: "10s", usage: "between two pings, and the reply deadline of each", take: takeSpan(&c.interval, time.Millisecond)},
 		&setting{name: "request-timeout", initial: "300s", usage: "of every synchronous request", take: takeSpan(&c.timeout, time.Millisecond)},
+		&setting{name: "stop-seconds", initial: "30", usage: "the longest that a way out may take; a server that is gone answers no goodbye", take: takeSeconds(&c.stop, "stop")},
 		&setting{name: "every", initial: "1s", usage: "between two requests; with --load the default is as fast as they end", take: takeSpan(&c.every, 0)},
 		&setting{name: "for", initial: "0", usage: "leave after this time; 0 stays until SIGTERM", take: takeSpan(&c.length, 0)},
 		&setting{name: "warmup", initial: "0", usage: "between the registration and the first request", take: takeSpan(&c.warmup, 0)},
@@ -152,7 +154,9 @@ delivered, and prints a JSON object a line (docs/server.md has the list).
 Its memory is on a device where there is one (--backend says otherwise), else
 it is shared memory of the host. Server and worker need the same.
 
-SIGTERM or SIGINT: it leaves in order, exit code 0. SIGKILL: it leaves its
+SIGTERM or SIGINT: it leaves in order, exit code 0. A second one, or
+--stop-seconds, ends it at once; exit code 3 if the server did not say that it
+let go, after a line that names what it may still hold. SIGKILL: it leaves its
 memory behind, as a real worker does; the server, or the next start, removes
 the segment. Exit code 4: bytes were wrong. 5: the registration failed.
 
