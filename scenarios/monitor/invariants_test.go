@@ -204,6 +204,15 @@ func TestReclaim(t *testing.T) {
 			dead(s).reap(240, 0, 1).closing(240, 0, 1).mapping(240, 0, 1, core.MappingHung)
 			s.process(260, -1, core.ProcessPaused).process(290, -1, core.ProcessResumed).claim(291, 0, core.ReleaseStuck, 1, 1)
 		}, change: independent},
+		{name: "its release waits for a copy that hangs", tell: func(s *tale) {
+			s.up(0, 1).ping(90, 0).claim(91, 0, core.CopyBegan, 1, 1).process(100, 0, core.ProcessKilled).reap(240, 0, 1)
+			s.process(260, -1, core.ProcessPaused).process(290, -1, core.ProcessResumed).claim(291, 0, core.ReleaseStuck, 1, 1)
+		}, change: independent},
+		{name: "it is reported as stuck, and its close fails later", tell: func(s *tale) {
+			dead(s).reap(240, 0, 1).closing(240, 0, 1).claim(270, 0, core.ReleaseStuck, 1, 1)
+			s.server(300, core.Record{Kind: core.CloseEnded, Instance: id(0), Incarnation: 1, A: 1, Failure: core.FailClose})
+			s.server(300, core.Record{Kind: core.ServerWarned, Failure: core.FailClose})
+		}, change: independent},
 		{name: "and later than their bound", tell: func(s *tale) {
 			dead(s).reap(240, 0, 1).closing(240, 0, 1).mapping(240, 0, 1, core.MappingHung).claim(286, 0, core.ReleaseStuck, 1, 1)
 		}, change: independent, breaks: []string{"RECLAIM"}},

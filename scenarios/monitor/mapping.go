@@ -139,7 +139,9 @@ func (m *Set) warned(r *core.Record) {
 	}
 	if at := m.mappings.get(m.failed); at >= 0 {
 		mp := &m.mappings.items[at]
-		m.reclaimLate(&m.instances.items[mp.instance], serverDriven, r.At, "the report of its failed release")
+		if !mp.stuck { // else it was reported long ago, and is only tried again
+			m.reclaimLate(&m.instances.items[mp.instance], serverDriven, r.At, "the report of its failed release")
+		}
 		mp.stuck = true
 	}
 	m.failed = 0
@@ -165,6 +167,17 @@ func (m *Set) releaseStuck(r *core.Record) {
 func (m *Set) stuckMapping(c *context) bool {
 	at := m.mappings.get(c.mapping)
 	return c.mapping != 0 && at >= 0 && m.mappings.items[at].stuck
+}
+
+// mayPark reports whether the release of a mapping has begun: it is closing, or
+// waits for a copy on it. Such a one may be reported instead of given back.
+func (m *Set) mayPark(at int32) bool {
+	mp := &m.mappings.items[at]
+	if mp.closing {
+		return true
+	}
+	c := m.contexts.get(uint64(mp.incarnation))
+	return c >= 0 && m.contexts.items[c].removed && m.instances.items[mp.instance].copying > 0
 }
 
 // underRelease reports whether the context's mapping is in release.

@@ -85,14 +85,15 @@ func (m *Set) reclaimAll(at core.Time) {
 			continue
 		}
 		due := m.reclaimDeadline(in, serverDriven)
-		if mp.closing {
+		if m.mayPark(int32(i)) {
 			due = due.Add(m.bounds.park)
 		}
 		if at > due {
 			why := "nothing began to release them"
-			if mp.failed {
+			switch {
+			case mp.failed:
 				why = fmt.Sprintf("their close of %s failed", seconds(mp.closingAt))
-			} else if mp.closing {
+			case mp.closing:
 				why = fmt.Sprintf("their close has waited since %s", seconds(mp.closingAt))
 			}
 			m.reclaimBroken(in, due, fmt.Sprintf("%s died at %s and %d bytes of it (mapping %d) are still charged to the server: %s",
@@ -109,7 +110,7 @@ func (m *Set) reclaimAll(at core.Time) {
 			continue
 		}
 		due := m.reclaimDeadline(in, int(x.kind))
-		if mp := m.mappings.get(x.mapping); x.mapping != 0 && mp >= 0 && m.mappings.items[mp].closing {
+		if mp := m.mappings.get(x.mapping); x.mapping != 0 && mp >= 0 && m.mayPark(mp) {
 			due = due.Add(m.bounds.park) // the share goes with its mapping, or is reported with it
 		}
 		if at > due {
