@@ -78,7 +78,7 @@ func (w *World) fetch(stage int, e *event) {
 			prefetch(unsafe.Pointer(m), pingLines)
 			return
 		}
-		prefetch(unsafe.Pointer(m), lines(unsafe.Sizeof(worker.Worker{})))
+		prefetch(unsafe.Pointer(m), lines(unsafe.Sizeof(machine{})))
 		prefetch(unsafe.Pointer(&w.engines[i]), lines(unsafe.Sizeof(engine{})))
 		prefetch(unsafe.Pointer(&w.plan.Workers[i]), lines(unsafe.Sizeof(WorkerPlan{})))
 		prefetch(unsafe.Pointer(&w.models[i]), 1)
@@ -100,7 +100,7 @@ func (w *World) fetch(stage int, e *event) {
 	case 2:
 		node, entry := w.server.NearEntry(w.identities[i])
 		prefetch(unsafe.Pointer(node), 1)
-		prefetch(unsafe.Pointer(entry), 2)
+		prefetch(unsafe.Pointer(entry), 1)
 		if en := &w.engines[i]; transfers && en.allocation >= 0 {
 			a := &w.memory.allocations[en.allocation]
 			if int(en.next) < len(a.tags) {
@@ -119,12 +119,26 @@ func (w *World) fetch(stage int, e *event) {
 	}
 }
 
+// machine is a worker on cache lines of its own.
+type machine struct {
+	worker.Worker
+	_ [(line - unsafe.Sizeof(worker.Worker{})%line) % line]byte
+}
+
+const line = 64
+
 // pingLines is how much of a machine a ping touches: what its own comment says
 // comes first.
 const pingLines = 4
 
-// lines is how many cache lines something of a size may lie in.
-func lines(size uintptr) int { return int(size+63)/64 + 1 }
+// lines is how many cache lines something of a size lies in: one more where it
+// does not begin on one.
+func lines(size uintptr) int {
+	if size%line == 0 {
+		return int(size / line)
+	}
+	return int(size/line) + 2
+}
 
 // fetch asks for an actor's streams.
 func (c *Choices) fetch(actor int) {

@@ -106,16 +106,16 @@ func (c *calendar) take(from core.Time, run []event) []event {
 	if n == 0 {
 		return run
 	}
-	run = order.Grow(run, n)[:have+n]
-	into := run[have:]
 	if n <= fewEvents {
-		at := 0
-		for chunk := s.head; chunk != 0; chunk = c.next[chunk-1] {
-			at += copy(into[at:], c.events(chunk, n-at))
+		for chunk, left := s.head, n; chunk != 0; chunk = c.next[chunk-1] {
+			events := c.events(chunk, left)
+			run = append(run, events...)
+			left -= len(events)
 		}
-		insertionSort(into)
+		insertionSort(run[have:])
 	} else {
-		c.spread(s, into)
+		run = order.Grow(run, n)[:have+n]
+		c.spread(s, run[have:])
 	}
 	c.next[s.tail-1] = c.free
 	c.free = s.head

@@ -53,7 +53,7 @@ func (w *World) CopyFrom(o *World) {
 		serverCopier.Copy(w.server, o.server)
 	}
 	if len(w.machines) < len(o.machines) {
-		w.machines = make([]worker.Worker, len(o.machines))
+		w.machines = make([]machine, len(o.machines))
 	}
 	for i := range w.processes {
 		p, from := &w.processes[i], &o.processes[i]
@@ -63,8 +63,8 @@ func (w *World) CopyFrom(o *World) {
 		case i == 0:
 			p.machine = w.server
 		default:
-			workerCopier.Copy(&w.machines[i-1], &o.machines[i-1])
-			p.machine = &w.machines[i-1]
+			workerCopier.Copy(&w.machines[i-1].Worker, &o.machines[i-1].Worker)
+			p.machine = &w.machines[i-1].Worker
 		}
 	}
 	for i := range w.engines {

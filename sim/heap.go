@@ -99,8 +99,13 @@ func (h *heap) push(e event) {
 // peek returns the time of the next event; false where there is none.
 func (h *heap) peek() (core.Time, bool) {
 	for {
-		if first := h.first(); first != nil {
-			return first.at, true
+		switch {
+		case h.played < len(h.run) && len(h.soon) > 0:
+			return min(h.run[h.played].at, h.soon[0].at), true
+		case h.played < len(h.run):
+			return h.run[h.played].at, true
+		case len(h.soon) > 0:
+			return h.soon[0].at, true
 		}
 		if h.later.waiting == 0 {
 			if len(h.much) == 0 {
@@ -113,22 +118,7 @@ func (h *heap) peek() (core.Time, bool) {
 	}
 }
 
-// first returns the first event before horizon, nil where there is none.
-func (h *heap) first() *event {
-	if h.played == len(h.run) {
-		if len(h.soon) == 0 {
-			return nil
-		}
-		return &h.soon[0]
-	}
-	e := &h.run[h.played]
-	if len(h.soon) > 0 && h.soon[0].before(e) {
-		return &h.soon[0]
-	}
-	return e
-}
-
-// take takes out what first returns.
+// take takes out the first event, of which there must be one before horizon.
 func (h *heap) take() event {
 	if h.played < len(h.run) {
 		if e := &h.run[h.played]; len(h.soon) == 0 || e.before(&h.soon[0]) {
@@ -137,6 +127,12 @@ func (h *heap) take() event {
 		}
 	}
 	return h.soon.pop()
+}
+
+// due reports whether an event of exactly this time, than which none is
+// earlier, is next.
+func (h *heap) due(at core.Time) bool {
+	return h.played < len(h.run) && h.run[h.played].at == at || len(h.soon) > 0 && h.soon[0].at == at
 }
 
 // lookAhead has slices come up early while less than known events to come lie
@@ -229,20 +225,18 @@ const maxTies = 8
 // Where several share its time, the tape decides which comes first.
 func (h *heap) next(c *Choices) event {
 	top := h.take()
-	if first := h.first(); first == nil || first.at != top.at {
+	if !h.due(top.at) {
 		return top
 	}
 	return h.tied(top, c)
 }
 
+// tied lets the tape choose between top and what shares its time.
 func (h *heap) tied(top event, c *Choices) event {
 	var ties [maxTies]event
 	ties[0] = top
 	n := 1
-	for n < maxTies {
-		if first := h.first(); first == nil || first.at != top.at {
-			break
-		}
+	for n < maxTies && h.due(top.at) {
 		ties[n] = h.take()
 		n++
 	}

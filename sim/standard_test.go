@@ -119,25 +119,6 @@ func BenchmarkFourWorkersTenMinutes(b *testing.B) {
 	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
 }
 
-// The cost of an event may grow with the heap's depth and no faster.
-func BenchmarkWorkers(b *testing.B) {
-	for _, n := range []int{100, 1_000, 10_000, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			plan := worldOf(n, 5*time.Minute)
-			// The main loop opens one worker's memory at a time: at 10 ms each,
-			// 100,000 of them would still wait at the end.
-			plan.OpenTime = faults.Span{Low: time.Microsecond, High: 2 * time.Microsecond}
-			w, c := sim.NewWorld(), sim.NewChoices(1)
-			var events uint64
-			for b.Loop() {
-				c.Reseed(1)
-				events += w.Run(plan, c, nil).Events
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
-		})
-	}
-}
-
 // For scale: the same world driven by goroutines over a faked clock.
 func TestScaleAgainstFakedClocks(t *testing.T) {
 	if testing.Short() {

@@ -9,7 +9,6 @@ import (
 	"vigil/core"
 	"vigil/core/server"
 	"vigil/core/wire"
-	"vigil/core/worker"
 	"vigil/faults"
 )
 
@@ -29,7 +28,7 @@ type World struct {
 	processes []process // 0 is the server
 	asides    []aside   // of the processes
 	engines   []engine
-	machines  []worker.Worker // in one piece, so that what a machine touches can be fetched without being asked
+	machines  []machine // in one piece, so that what a machine touches can be fetched without being asked
 	server    *server.Server
 	net       network
 	memory    memory
@@ -65,6 +64,7 @@ type World struct {
 	shape     [2]int64
 
 	blockTokens int
+	crowd       int // from how many workers on the queue is laid out for a crowd
 }
 
 // Result is what one run came to.
@@ -78,7 +78,7 @@ type Result struct {
 }
 
 // NewWorld returns a world without a plan.
-func NewWorld() *World { return &World{} }
+func NewWorld() *World { return &World{crowd: crowd} }
 
 // Run plays plan by the tape and shows every record to observer, which may be
 // nil. It never panics: what the code under test does is in the result.
@@ -154,7 +154,7 @@ func panicPlace() string {
 func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 	w.plan, w.choices, w.observer = plan, choices, observer
 	w.now, w.hash, w.events, w.records, w.requests, w.clientUID = 0, 0, 0, 0, 0, 0
-	w.heap.reset(len(plan.Workers) >= crowd)
+	w.heap.reset(len(plan.Workers) >= w.crowd)
 	w.ticks.begin(w, choices.grain)
 	w.exits = w.exits[:0]
 	w.latency = plan.Latency
@@ -176,7 +176,7 @@ func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 	}
 	w.processes, w.engines = w.processes[:links+1], w.engines[:workers]
 	if len(w.machines) < workers { // made anew, not moved: a process of an earlier run may point at them
-		w.machines = make([]worker.Worker, workers)
+		w.machines = make([]machine, workers)
 	}
 	w.identities = resized(w.identities, workers)
 	w.models = resized(w.models, workers)
@@ -373,7 +373,7 @@ func (w *World) start(p *process) {
 	if wp.PIDIdentity {
 		config.Instance = core.InstanceID(p.pid)
 	}
-	m := &w.machines[p.index-1]
+	m := &w.machines[p.index-1].Worker
 	m.Reset(config)
 	p.machine = m
 	w.identities[p.index-1] = 0
