@@ -110,7 +110,7 @@ func MergeSuites(names []string, parts []*Suite, judge func(sc *Scenario) []Viol
 			if err := row.merge(sc); err != nil {
 				return nil, fmt.Errorf("%s and %s: %w", names[0], names[i], err)
 			}
-			if uint64(sc.Runs) < p.Shard.own() {
+			if uint64(sc.Runs) < p.Shard.own() && !sc.Corpus {
 				row.Cut = true
 			}
 		}

@@ -116,6 +116,9 @@ type Scenario struct {
 	// decide, each with its reason. They are not passes.
 	Undecided []string `json:"undecided,omitempty"`
 	Notes     []string `json:"notes,omitempty"` // what else a reader should know
+	// Corpus says that the row is of capsules that are kept, whose runs are of no
+	// range of seeds.
+	Corpus bool `json:"corpus,omitempty"`
 	// Coverage is what the runs met.
 	Coverage *Coverage `json:"coverage,omitempty"`
 	// World is a digest of what the seeds act on, and Owed what some run of the

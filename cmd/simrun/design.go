@@ -84,6 +84,26 @@ func (c choice) String() string {
 	return name
 }
 
+// flags are the flags that choose the design on a command line.
+func (c choice) flags() string {
+	var on, off []string
+	for _, part := range strings.Split(strings.ReplaceAll(c.String(), "~", "+~"), "+")[1:] {
+		if name, isOff := strings.CutPrefix(part, "~"); isOff {
+			off = append(off, name)
+		} else {
+			on = append(on, name)
+		}
+	}
+	text := "--design " + c.preset
+	if len(on) > 0 {
+		text += " --protect " + strings.Join(on, ",")
+	}
+	if len(off) > 0 {
+		text += " --unprotect " + strings.Join(off, ",")
+	}
+	return text
+}
+
 // added are the protections that are on beside those of the preset.
 func (c choice) added() []string {
 	var names []string

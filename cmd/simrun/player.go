@@ -37,6 +37,12 @@ const examples = 4
 // play runs the request and turns what came out into a report.
 func (r *request) play(ctx context.Context, f *runFlags, progress *reports.Progress) (*reports.Suite, error) {
 	began := time.Now()
+	kept := r.playCorpora(progress)
+	if suite := reports.NewSuite(r.design.String(), kept, time.Since(began)); f.failFast && suite.Verdict != reports.Pass {
+		progress.Close()
+		suite.Stopped = fmt.Sprintf("Stopped at the first failure: %d scenarios did not run.", len(r.list))
+		return suite, nil
+	}
 	progress.Lasts(r.lasts)
 	outcomes, err := run.Suite(ctx, plain(r.list), run.Options{
 		Design: r.design.preset, Protections: r.design.protections,
@@ -57,10 +63,11 @@ func (r *request) play(ctx context.Context, f *runFlags, progress *reports.Progr
 	}
 	wall := time.Since(began)
 	tokens := newPlayer(r.design)
+	keep := &capsules{folder: r.folder, declared: f.verbose}
 	rows := make([]reports.Scenario, len(outcomes))
 	notRun := 0
 	for i := range outcomes {
-		rows[i] = rowOf(r.list[i], &outcomes[i], tokens, r.seeds.First+r.shard.at(), f.verbose)
+		rows[i] = rowOf(r.list[i], &outcomes[i], tokens, keep, r.seeds.First+r.shard.at(), f.verbose)
 		if r.shard.of > 0 {
 			rows[i].World, rows[i].Owed = worldDigest(r.list[i].Scenario), owedOf(outcomes[i].Owed)
 		}
@@ -68,7 +75,7 @@ func (r *request) play(ctx context.Context, f *runFlags, progress *reports.Progr
 			notRun++
 		}
 	}
-	suite := reports.NewSuite(r.design.String(), rows, wall)
+	suite := reports.NewSuite(r.design.String(), append(kept, rows...), wall)
 	if r.shard.of > 0 {
 		suite.Shard = &reports.Shard{Index: r.shard.index, Of: r.shard.of, First: r.seeds.First, Count: uint64(r.seeds.Count), Code: codeIdentity()}
 		suite.Note = fmt.Sprintf("This is shard %s: what some run must show is judged by simrun merge, over all shards.", suite.Shard)
@@ -94,7 +101,7 @@ func plain(list []selected) []*scenarios.Scenario {
 // rowOf turns an outcome into the row of a report. Each example gets a token,
 // for which its run is played once more: a token carries the run's hash. With
 // example, so does the first run, whatever it came to.
-func rowOf(s selected, o *run.Outcome, tokens *player, first uint64, example bool) reports.Scenario {
+func rowOf(s selected, o *run.Outcome, tokens *player, keep *capsules, first uint64, example bool) reports.Scenario {
 	row := reports.Scenario{
 		Name: o.Name, ID: o.ID, Verdict: reports.Verdict(o.Verdict), Expected: o.Expected,
 		Runs: o.Runs, FailedRuns: o.Violated, Events: o.Events, SimSeconds: o.SimSeconds, WallSeconds: o.WallSeconds,
@@ -144,6 +151,9 @@ func rowOf(s selected, o *run.Outcome, tokens *player, first uint64, example boo
 		if o.Runs > 0 && !(v.Verdict == run.Missed && v.At == 0) {
 			of.Token = token(v.Seed)
 			of.Replay = replayCommand(of.Token)
+			if complaint := keep.keep(s, tokens.design, &v, &of); complaint != "" && !slices.Contains(row.Notes, complaint) {
+				row.Notes = append(row.Notes, complaint)
+			}
 		}
 		row.Violations = append(row.Violations, of)
 	}

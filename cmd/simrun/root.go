@@ -34,7 +34,7 @@ Without a command it does the same as simrun run.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().BoolVar(&common.noColour, "no-color", false, "no colour (as with NO_COLOR set, or CI)")
-	root.AddCommand(newRun(s, common), newReplay(s, common), newAudit(s, common), newList(s, common), newDoctor(s, common), newBench(s, common), newTrace(s), newExplore(s, common), newMerge(s, common))
+	root.AddCommand(newRun(s, common), newReplay(s, common), newShrink(s, common), newAudit(s, common), newList(s, common), newDoctor(s, common), newBench(s, common), newTrace(s), newExplore(s, common), newMerge(s, common))
 	root.SetFlagErrorFunc(nearestFlag)
 	root.AddCommand(newProtections(s, common), newPlan(s, common), newExplain(s, common), newVersion(s))
 	root.Flags().Bool("version", false, "say which version this is")

@@ -30,6 +30,7 @@ type runFlags struct {
 	junit    string
 	html     string
 	dir      string
+	corpus   string
 	quiet    bool
 	verbose  bool
 	shard    string
@@ -61,6 +62,11 @@ it is the first of 12, 13, 10, 11, 15, 14. A file of a folder that cannot be
 read is reported, the rest is run, and a pass becomes 1. go run and make do not
 hand exit codes on: go build -o bin/simrun ./cmd/simrun gives a program.
 
+The suite begins with the corpus: runs that searches found, shrunk and kept. Each
+must come to what it was recorded with, under its own design. With -o each
+example of a failure (with -v also one of each expected break) is kept as a
+capsule, which simrun replay, simrun shrink and --corpus take.
+
 The design is hardened, as in server run: every protection is on. With --design
 document it is the design document's, holes and all; what the files declare
 that breaks under a design is what has to break there.`,
@@ -68,6 +74,8 @@ that breaks under a design is what has to break there.`,
   simrun run A1 A6 --seeds 1000                two scenarios, more seeds
   simrun run A3 --seed 17 -v                   one seed
   simrun run stories/ --for 60s                a folder of files, for a minute
+  simrun run stories/ --corpus found/          and first the capsules of a folder
+  simrun run -o out                            keep the results; out/latest names them
   simrun run --seeds commit --junit out.xml    in CI: new seeds for each commit
   simrun run --json - | jq .totals             for a program
   simrun run --html suite.html                 a page, with each failing run's timeline
@@ -93,7 +101,8 @@ that breaks under a design is what has to break there.`,
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to `FILE`, - for standard output")
 	flags.StringVar(&f.junit, "junit", "", "write the result as JUnit XML to `FILE`, - for standard output")
 	flags.StringVar(&f.html, "html", "", "write the result as a page to `FILE`, with the timeline of each example of a failure; with --seed and one scenario, that run's timeline")
-	flags.StringVarP(&f.dir, "output", "o", "", "write all results into a new folder below `DIR`; DIR/latest names it")
+	flags.StringVarP(&f.dir, "output", "o", "", "write all results, and a capsule of each example, into a new folder below `DIR`; DIR/latest names it")
+	flags.StringVar(&f.corpus, "corpus", "", "play the capsules of the folder `DIR` first; each must come to what it was recorded with")
 	flags.StringVar(&f.real.server, "real", "", "play with real processes of the server program `PATH` instead of the simulator")
 	flags.IntVar(&f.real.scale, "time-scale", realScale, "with --real: time runs `N` times as fast")
 	flags.StringVar(&f.real.logs, "real-logs", "", "with --real: keep each run's event logs and its story below `DIR`")
@@ -114,6 +123,8 @@ type request struct {
 	jobs   int
 	list   []selected
 	shard  part
+	folder string   // of this call's results; empty where none was asked for
+	corpus []kept   // capsules that are played first
 	bad    []string // files of a folder that could not be read, and why
 }
 
@@ -164,6 +175,14 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) (*request, error) {
 	if r.design, err = f.choose(); err != nil {
 		return nil, err
 	}
+	if given("corpus") && isReal {
+		return nil, &usageError{"--corpus replays runs in the simulator; it cannot go with --real"}
+	}
+	if !isReal {
+		if r.corpus, err = corpora(len(args) == 0, f.corpus); err != nil {
+			return nil, err
+		}
+	}
 	r.list, err = choose(cmd, args)
 	if some := (*badFiles)(nil); errors.As(err, &some) && len(r.list) > 0 {
 		r.bad, err = some.lines, nil
@@ -192,6 +211,7 @@ func (f *runFlags) run(cmd *cobra.Command, s *streams, common *commonFlags, args
 	if err != nil {
 		return err
 	}
+	r.folder = folder
 	play := r.play
 	if f.real.server != "" {
 		play = r.playReal

@@ -13,6 +13,7 @@ import (
 
 	"vigil/core"
 	"vigil/scenarios"
+	"vigil/scenarios/run"
 	"vigil/sim"
 )
 
@@ -180,15 +181,15 @@ func TestWhatMendsARunIsCheckedToo(t *testing.T) {
 	mended := core.Document()
 	mended.Set("registration-aware-ping", true)
 	c.Green = []core.Protections{core.Hardened(), mended}
-	if wrong := reread(t, c).Check(); len(wrong) > 0 {
-		t.Fatalf("what was green no longer is: %q", wrong)
+	if wrong, _ := reread(t, c).Check(); len(wrong) > 0 {
+		t.Fatalf("what was green no longer is: %+v", wrong)
 	}
 	other := core.Document()
 	other.Set("boot-token", true)
 	c.Green = append(c.Green, other)
-	wrong := reread(t, c).Check()
-	if len(wrong) != 1 || !strings.Contains(wrong[0], "The same tape was green under boot-token; now ") {
-		t.Fatalf("what mends nothing was said to: %q", wrong)
+	wrong, played := reread(t, c).Check()
+	if len(played) != 4 || len(wrong) != 1 || wrong[0].Verdict != run.Liveness || !strings.Contains(wrong[0].Message, "The same tape was green under boot-token; now ") {
+		t.Fatalf("what mends nothing was said to: %+v", wrong)
 	}
 }
 

@@ -204,14 +204,23 @@ func (c *Capsule) stream(p sim.Purpose, actor int) string {
 }
 
 // Check replays the capsule and every design under which it was recorded as
-// green, and returns what is wrong, each one line; nothing where all is as it
-// was recorded.
-func (c *Capsule) Check() []string {
-	var wrong []string
-	if _, d := c.Play(nil); !d.Reproduces() {
-		wrong = append(wrong, strings.ReplaceAll(d.Text, "\n", " "))
+// green. It returns what is not as it was recorded, nothing where all is, and
+// the runs that it played.
+func (c *Capsule) Check() (wrong []run.Violation, played []run.Run) {
+	r, d := c.Play(nil)
+	if d.Kind != NoLongerLoads {
+		played = append(played, r)
+	}
+	if !d.Reproduces() {
+		what := c.Invariant
+		if what == "" {
+			what = "pass"
+		}
+		wrong = append(wrong, run.Violation{
+			Seed: c.Seed, Invariant: what, Verdict: run.Missed, At: d.At, Actors: c.Actors, Message: strings.ReplaceAll(d.Text, "\n", " "),
+		})
 		if d.Kind == NoLongerLoads {
-			return wrong
+			return wrong, played
 		}
 	}
 	for _, g := range c.Green {
@@ -220,9 +229,13 @@ func (c *Capsule) Check() []string {
 			design = "hardened"
 		}
 		r := c.PlayUnder(design, g, nil)
-		if broken := Broken(&r); len(broken) > 0 {
-			wrong = append(wrong, fmt.Sprintf("The same tape was green under %s; now %s.", greenText(g), broke(broken)))
+		played = append(played, r)
+		r.Violations = Broken(&r)
+		if v := worst(&r); len(r.Violations) > 0 {
+			v.Declared = false
+			v.Message = fmt.Sprintf("The same tape was green under %s; now %s. %s", greenText(g), broke(r.Violations), v.Message)
+			wrong = append(wrong, v)
 		}
 	}
-	return wrong
+	return wrong, played
 }

@@ -108,8 +108,11 @@ func isOn(p core.Protections, name string) bool {
 // greenText is a green design in a list: hardened is the preset of whoever
 // replays, for that is what must stay green.
 func greenText(p core.Protections) string {
-	if p == core.Hardened() {
+	switch p {
+	case core.Hardened():
 		return "hardened"
+	case core.Document():
+		return "document"
 	}
 	return strings.ReplaceAll(names(p), ", ", "+")
 }

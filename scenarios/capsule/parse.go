@@ -231,7 +231,7 @@ func (r *reader) green(c *Capsule, text string) core.Protections {
 	switch text {
 	case "hardened":
 		return core.Hardened()
-	case none:
+	case "document":
 		return core.Document()
 	}
 	return r.protections(c, strings.Split(text, "+"))

@@ -21,7 +21,10 @@ type ShrinkOptions struct {
 	// MendedBy names protections of which each alone may turn the tape green;
 	// one of them must, to the end. Empty is each that does so at the beginning;
 	// where none does, nothing is asked.
-	MendedBy  []string
+	MendedBy []string
+	// Name is the id and name of the small scenario; empty is made of the id of
+	// what is shrunk.
+	Name      string
 	MaxTrials int // bounds the trials; 0 is shrink.DefaultTrials
 	Progress  func(shrink.Progress)
 }
@@ -44,8 +47,9 @@ type Shrunk struct {
 }
 
 // Shrink makes the capsule's run smaller and keeps its failure: what broke, the
-// parts of the actors, and what mends it. Errors are those of shrink.Shrink,
-// and that the run no longer fails as recorded.
+// parts of the actors, and what mends it. Where ctx ends, what is smallest by
+// then comes with ctx's error. Other errors are those of shrink.Shrink, and that
+// the run no longer fails as recorded.
 func (c *Capsule) Shrink(ctx context.Context, o ShrinkOptions) (*Shrunk, error) {
 	r, d := c.Play(nil)
 	if d.Kind == NoLongerLoads {
@@ -64,15 +68,15 @@ func (c *Capsule) Shrink(ctx context.Context, o ShrinkOptions) (*Shrunk, error) 
 		MaxTrials: o.MaxTrials, Progress: o.Progress,
 		Score: f.Score,
 	})
-	if err != nil {
+	if result == nil || err != nil && ctx.Err() == nil {
 		return nil, err
 	}
 	s := &Shrunk{Result: result}
 	p := s.fewerProtections(c, want, mends)
-	if err := s.write(c, want, p, mends); err != nil {
+	if err := s.write(c, o.Name, want, p, mends); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return s, err
 }
 
 // wanted is the violation that must stay.
@@ -162,7 +166,7 @@ func (s *Shrunk) fewerProtections(c *Capsule, want run.Violation, mends []string
 }
 
 // write makes the small capsule and its file.
-func (s *Shrunk) write(c *Capsule, want run.Violation, p core.Protections, mends []string) error {
+func (s *Shrunk) write(c *Capsule, name string, want run.Violation, p core.Protections, mends []string) error {
 	f := c.failure(want, p, mends)
 	for _, i := range f.Mended(s.Result.Plan, s.Result.Tape) {
 		s.Mended = append(s.Mended, mends[i])
@@ -176,9 +180,11 @@ func (s *Shrunk) write(c *Capsule, want run.Violation, p core.Protections, mends
 			design = "hardened"
 		}
 	}
-	name := strings.ReplaceAll(c.Scenario.ID, "/", "-")
-	if name = name[:min(len(name), 50)]; !strings.HasSuffix(name, "-shrunk") {
-		name += "-shrunk"
+	if name == "" {
+		name = strings.ReplaceAll(c.Scenario.ID, "/", "-")
+		if name = name[:min(len(name), 50)]; !strings.HasSuffix(name, "-shrunk") {
+			name += "-shrunk"
+		}
 	}
 	sc.ID, sc.Name = name, name
 	sc.Title = fmt.Sprintf("%s breaks in a small world", want.Invariant)

@@ -90,8 +90,8 @@ func TestTheDocumentsHolesShrinkToSmallStories(t *testing.T) {
 				if s.Result.After.Steps > 8 || s.Result.After.Workers > 2 || took > 20*time.Second || !s.Result.Complete {
 					t.Errorf("%d steps, %d workers in %v (complete: %t)", s.Result.After.Steps, s.Result.After.Workers, took, s.Result.Complete)
 				}
-				if wrong := reread(t, s.Capsule).Check(); len(wrong) > 0 {
-					t.Errorf("the small capsule does not replay: %q", wrong)
+				if wrong, _ := reread(t, s.Capsule).Check(); len(wrong) > 0 {
+					t.Errorf("the small capsule does not replay: %+v", wrong)
 				}
 				h.runFile(t, s)
 			}
@@ -162,8 +162,8 @@ func TestAStoryOfTheSuiteShrinks(t *testing.T) {
 	if len(s.Off) == 0 || !slices.Contains(s.Mended, "independent-releases") {
 		t.Errorf("off: %v; mended by %v", s.Off, s.Mended)
 	}
-	if wrong := reread(t, s.Capsule).Check(); len(wrong) > 0 {
-		t.Errorf("the small capsule does not replay: %q", wrong)
+	if wrong, _ := reread(t, s.Capsule).Check(); len(wrong) > 0 {
+		t.Errorf("the small capsule does not replay: %+v", wrong)
 	}
 }
 
