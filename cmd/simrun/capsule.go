@@ -41,6 +41,33 @@ func taleOf(arg string, moved []string) (tale, error) {
 	return t.tale(sc), err
 }
 
+// capsuleOf is the capsule that the arguments name, or the one of the run of a
+// token.
+func capsuleOf(args []string) (*capsule.Capsule, string, error) {
+	c, path, err := capsuleAt(args[0])
+	switch {
+	case err != nil:
+		return nil, "", err
+	case c != nil && len(args) > 1:
+		return nil, "", &usageError{"a capsule holds its scenario: give it alone"}
+	case c != nil:
+		return c, path, nil
+	}
+	t, err := parseToken(args[0])
+	if err != nil {
+		return nil, "", err
+	}
+	if len(args) > 1 {
+		t.file = args[1]
+	}
+	sc, err := t.find()
+	if err != nil {
+		return nil, "", err
+	}
+	c, err = capsule.OfSeed(sc.Scenario, t.design.preset, t.design.protections, t.seed)
+	return c, fmt.Sprintf("%s-%d", strings.ReplaceAll(t.scenario, "/", "-"), t.seed) + capsuleEnding, err
+}
+
 // isCapsule reports whether a file is a capsule, by its ending or its beginning.
 func isCapsule(path string) bool {
 	f, err := os.Open(path)

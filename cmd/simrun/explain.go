@@ -29,7 +29,7 @@ would have kept it whole. Nothing is guessed: each of these is played.
 
 The exit code is that of the run's verdict, as with simrun replay; where the run
 no longer breaks what the capsule says, it is 1.`,
-		Example: `  simrun explain out/latest/capsules/A8-pid-0.capsule
+		Example: `  simrun explain out/latest/A8-pid-0-INTEGRITY.capsule
   simrun explain v1.A8/pid.0.document.3fa29b3e77a1c4d5
   simrun explain TOKEN my-story.yaml --forks 200`,
 		Args: cobra.RangeArgs(0, 2),
@@ -40,7 +40,10 @@ no longer breaks what the capsule says, it is 1.`,
 			case forks < 0 || forks > explain.MaxForks:
 				return &usageError{fmt.Sprintf("--forks %d: it must be from 0 to %d", forks, explain.MaxForks)}
 			}
-			c, err := capsuleOf(args)
+			c, _, err := capsuleOf(args)
+			if err == nil && c.Invariant == "" {
+				err = errors.New("nothing breaks in this run, so there is nothing to explain; simrun replay tells its story")
+			}
 			if err != nil {
 				return err
 			}
@@ -190,31 +193,4 @@ func idsOf(x *explain.Explanation, worker int) (ids []string) {
 		}
 	}
 	return ids
-}
-
-// capsuleOf reads what a command is about: a capsule's file, or a token and,
-// where it has moved, its scenario's file.
-func capsuleOf(args []string) (*capsule.Capsule, error) {
-	if !strings.HasPrefix(args[0], tokenVersion+".") {
-		if len(args) > 1 {
-			return nil, &usageError{"a capsule holds its scenario; a file beside it is for a token"}
-		}
-		return capsule.Read(args[0])
-	}
-	t, err := parseToken(args[0])
-	if err != nil {
-		return nil, err
-	}
-	if len(args) == 2 {
-		t.file = args[1]
-	}
-	sc, err := t.find()
-	if err != nil {
-		return nil, err
-	}
-	c, err := capsule.OfSeed(sc.Scenario, t.design.preset, t.design.protections, t.seed)
-	if err == nil && c.Invariant == "" {
-		err = errors.New("nothing breaks in this run, so there is nothing to explain; simrun replay tells its story")
-	}
-	return c, err
 }
