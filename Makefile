@@ -74,6 +74,7 @@ nightly: ## full counts: 200 seeds of each design, ten rounds of real processes,
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun doctor
 	$(MAKE) real REAL=
 	$(MAKE) device ARGS="--seeds 0..2"
+	$(MAKE) real REAL= ARGS="--design document"
 	$(MAKE) real ARGS="--seeds 1..9"
 	$(MAKE) breaks
 	VIGIL_PAGES=measure $(GO) test -count=1 -v -run '$(PAGES)' ./cmd/simrun # without a browser it says so
