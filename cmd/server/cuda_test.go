@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vigil/realgpu/hostshm"
 )
 
 // Why this file: server and workers on device memory, over the stand-in driver
@@ -30,7 +32,10 @@ func standIn(t testing.TB) *device {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() {
+		os.RemoveAll(dir)
+		hostshm.Sweep("", "vigil-standin") // of processes that were killed when nobody was left to bury them
+	})
 	libraries, err := standInBuilt()
 	if err != nil {
 		t.Fatal(err)

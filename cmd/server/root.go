@@ -31,7 +31,7 @@ Without a command it does the same as server run. docs/server.md has a tour.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	worker := newWorker(s)
 	worker.AddCommand(newControl(s))
-	root.AddCommand(newRun(s), worker, newStatus(s), newCheckConfig(s), newKeygen(s), newVersion(s))
+	root.AddCommand(newRun(s), worker, newStatus(s), newCheckConfig(s), newKeygen(s), newVersion(s), newDeviceCheck(s))
 	root.SetFlagErrorFunc(nearestFlag)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 100"))
 	return root

@@ -363,8 +363,7 @@ EXPORT int cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
 	(void)flags;
 	if (!at || !bytes)
 		return INVALID_VALUE;
-	pinned(at, bytes);
-	return OK;
+	return pinned(at, bytes) ? OK : HOST_MEMORY_ALREADY_REGISTERED;
 }
 
 EXPORT int cuMemHostUnregister(void *at)

@@ -13,8 +13,9 @@ void break_device(int device, int result);
 int known_memory(uint64_t address, size_t bytes);
 /* drain waits for what is on the streams of a device. */
 int drain(int device);
-/* pinned and unpinned remember host memory that is pinned. */
-void pinned(void *at, size_t bytes);
+/* pinned and unpinned remember host memory that is pinned; 0 where it was, or
+ * was not. */
+int pinned(void *at, size_t bytes);
 size_t unpinned(void *at);
 
 #endif

@@ -251,15 +251,23 @@ struct pin {
 
 static struct pin *pins;
 
-void pinned(void *at, size_t bytes)
+int pinned(void *at, size_t bytes)
 {
 	struct pin *p = malloc(sizeof *p);
 	if (!p)
 		abort();
 	pthread_mutex_lock(&streams_lock);
-	*p = (struct pin){pins, at, bytes};
-	pins = p;
+	int new = 1;
+	for (struct pin *q = pins; q; q = q->next)
+		new &= q->at != at;
+	if (new) {
+		*p = (struct pin){pins, at, bytes};
+		pins = p;
+	} else {
+		free(p);
+	}
 	pthread_mutex_unlock(&streams_lock);
+	return new;
 }
 
 size_t unpinned(void *at)
