@@ -16,7 +16,7 @@ import (
 )
 
 func newAudit(s *streams, common *commonFlags) *cobra.Command {
-	var asJSON string
+	var asJSON, html string
 	var quiet bool
 	cmd := &cobra.Command{
 		Use:   "audit FILE",
@@ -31,17 +31,30 @@ Exit code: 0 nothing broke and something was decided; 1 the call or the file was
 wrong; 10 a safety invariant broke; 11 a liveness invariant broke; 14 the log
 decides nothing.`,
 		Example: `  simrun audit events.jsonl
-  simrun audit events.jsonl --json - | jq .findings`,
+  simrun audit events.jsonl --json - | jq .findings
+  simrun audit events.jsonl --html log.html`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			switch {
+			case len(args) != 1:
 				return &usageError{"audit takes one event log, as server run --event-log FILE wrote it"}
+			case asJSON == "-" && html == "-":
+				return &usageError{"--json - and --html - both want standard output: give one of them a file"}
 			}
 			report, err := audit.File(args[0])
 			if err != nil {
 				return err
 			}
-			w := s.people(common, asJSON == "-")
+			if html != "" {
+				d, err := auditDiagram(args[0], report)
+				if err != nil {
+					return err
+				}
+				if err := s.write(html, d.Write); err != nil {
+					return err
+				}
+			}
+			w := s.people(common, asJSON == "-" || html == "-")
 			if err := auditTable(w, args[0], report, quiet); err != nil {
 				return err
 			}
@@ -54,6 +67,7 @@ decides nothing.`,
 		},
 	}
 	cmd.Flags().StringVar(&asJSON, "json", "", "write the result as JSON to `FILE`, - for standard output")
+	cmd.Flags().StringVar(&html, "html", "", "write the log as a page to `FILE`: a timeline of its instances")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print what broke only")
 	return cmd
 }

@@ -2,13 +2,19 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
 
 	"vigil/core"
+	"vigil/core/loop"
 	"vigil/core/wire"
 	"vigil/faults"
 	"vigil/reports"
 	"vigil/reports/spacetime"
 	"vigil/scenarios"
+	"vigil/scenarios/audit"
 	"vigil/scenarios/run"
 	"vigil/sim"
 )
@@ -95,4 +101,56 @@ func drawn(sc selected, seed uint64, c choice, play func(sim.Observer) run.Run) 
 	}
 	d.finish(&r, verdict, replayCommand(newToken(sc, seed, c, r.Hash).String()))
 	return d.Diagram
+}
+
+var instanceNamed = regexp.MustCompile(`instance [0-9]+`)
+
+// auditDiagram is the diagram of a real server's event log: a lane for each
+// instance, and of what broke what the audit found.
+func auditDiagram(path string, report *audit.Report) (*spacetime.Diagram, error) {
+	h := &report.Header
+	d := spacetime.New(spacetime.Head{
+		Name: filepath.Base(path), Title: "what a real server's event log holds", Design: h.Design,
+		Source: "event log of a real server, design " + h.Design, Verdict: string(auditVerdict(report)),
+		Reap: time.Duration(h.Reap), Grace: time.Duration(h.Grace), Scan: time.Duration(h.Reap) / core.ScansPerWindow,
+	}, nil)
+	words := run.NewStory(&scenarios.Scenario{Plan: &sim.Plan{}}, true)
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	lost := uint64(0)
+	if _, err := loop.ReadEvents(file, nil, func(e *loop.Event) error {
+		if e.Lost > 0 {
+			lost += e.Lost
+			return nil
+		}
+		r := &e.Record
+		d.Add(r, words.WordsOf(r, -1), reports.Told(r), reports.Alarming(r))
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if lost > 0 {
+		d.Head.Notes = append(d.Head.Notes, fmt.Sprintf("%d records are missing from the log.", lost))
+	}
+	if report.Torn {
+		d.Head.Notes = append(d.Head.Notes, "The log's last line is cut off, as a kill leaves it.")
+	}
+	for i := range report.Findings {
+		f := &report.Findings[i]
+		verdict := reports.Liveness
+		if f.Safety {
+			verdict = reports.Safety
+		}
+		for k := range f.Broken {
+			v := &f.Broken[k]
+			d.Broke(spacetime.Violation{
+				Invariant: f.Invariant, Promise: promise(f.Invariant), Verdict: string(verdict), At: int64(v.At),
+				Actors: instanceNamed.FindAllString(v.Message, 1), Message: v.Message,
+			})
+		}
+	}
+	return d, nil
 }

@@ -93,6 +93,9 @@ func Start(path string) (*Browser, error) {
 	cmd.ExtraFiles = []*os.File{theirs, theirOut} // 3 and 4, as the flag has it
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
+		for _, f := range []*os.File{theirs, to, from, theirOut} {
+			f.Close()
+		}
 		os.RemoveAll(profile)
 		return nil, fmt.Errorf("cannot start %s: %w", path, err)
 	}

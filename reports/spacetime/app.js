@@ -493,6 +493,8 @@ spacetime.show = (run, root, options) => {
       el("section", { class: "card" }, el("div", { class: "listhead" }, el("h2", {}, "Records"), mode, count), list)));
   const api = { run, diagram, go, choose, frames: 0, get now() { return now; }, get records() { return index.length; }, refilter, redraw, search };
   tellBanner();
+  // A log may begin late: the hours before it are empty.
+  if (run.n && run.at[0] > .2 * run.end) diagram.view(run.at[0] - .02 * (run.end - run.at[0]), run.end);
   refilter();
   drawStrip();
   if (!follow()) go(chosen >= 0 ? run.broken[chosen].at : run.end, true);

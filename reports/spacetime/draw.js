@@ -155,7 +155,7 @@ spacetime.Diagram = class {
     const name = (l, y, hot) => {
       let words = this.narrow ? l.name.replace(" life ", "·").replace("instance ", "") : l.name;
       if (this.narrow && words.length > 6) words = "…" + words.slice(-5);
-      else if (words.length > 15) words = words.slice(0, 6) + "…" + words.slice(-7);
+      else if (words.length > 13) words = words.slice(0, 5) + "…" + words.slice(-6);
       this.text(g, words, 8, y, hot ? ink("bad") : ink("ink"), 12.5, 600);
     };
     const hot = new Set(run.broken.flatMap(v => v.lanes));
