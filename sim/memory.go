@@ -7,12 +7,25 @@ import (
 	"vigil/faults"
 )
 
-// The rules of the simulated device memory. Each cites what it stands on.
-//   - A mapping keeps the exported allocation alive and charged to the server
-//     after its owner died (assumed: CUDA IPC; POSIX shared memory: known).
-//   - Opening an allocation that this process has open already is a defect
-//     (assumed: CUDA IPC allows one mapping of an allocation in a process).
-//   - Closing a mapping while a copy uses it is a use after free.
+// The rules of the simulated device memory. Each cites what it stands on: the
+// name of a fact of scripts/device-check (docs/gpu.md has the questions), which
+// a report of a real device answers, or PROTOCOL. No such report is there yet,
+// so what only a fact could show is assumed.
+//   - A mapping keeps the exported allocation alive and charged to the device
+//     after its owner died (owner-killed: assumed; POSIX shared memory: known).
+//   - An owner that is dead exports nothing: its handle cannot be opened any
+//     more (open-after-death: assumed to hold while no mapping is open; where
+//     one is, a driver may allow it, and the simulator is the stricter one).
+//   - Opening an allocation that this process has open already is a defect of
+//     the core. The driver's manual says that it counts and gives the same
+//     address (double-open: documented, not measured); realgpu/cuda opens it
+//     once all the same, so the core need not do it.
+//   - Closing what is closed is a defect (close-too-often: assumed an error).
+//   - Closing a mapping while a copy uses it is a use after free. A driver may
+//     wait for the copy instead (close-under-copy: assumed so by the stand-in);
+//     the core must not depend on it.
+//   - A handle of memory that is gone, and one that was forged, is refused
+//     (open-after-free, no-handle: assumed), and breaks nothing else.
 //   - A close may take any time, fail, or never return (PROTOCOL, 6.2, #4676).
 
 // allocation is what one life of a worker exported. A tag stands for the bytes

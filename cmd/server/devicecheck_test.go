@@ -60,6 +60,19 @@ func TestTheDeviceCheck(t *testing.T) {
 	}
 }
 
+// The page has every question, in these words.
+func TestThePageHasTheQuestions(t *testing.T) {
+	page, err := os.ReadFile("../../docs/gpu.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range questions {
+		if line := "| `" + q.name + "` | " + q.question; !strings.Contains(string(page), line) {
+			t.Errorf("docs/gpu.md lacks %q", line)
+		}
+	}
+}
+
 // A device whose memory does not come back fails the check, at the step that
 // says so, within its bound.
 func TestTheDeviceCheckCanFail(t *testing.T) {

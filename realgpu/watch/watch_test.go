@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -106,7 +107,7 @@ func TestADeviceThatIsLost(t *testing.T) {
 	}})
 	faults(t, "nvmlDeviceGetMemoryInfo device=0 result=15")
 	until(t, "the loss", func() bool { list, _ := w.Read(); return list[0].Lost != "" })
-	time.Sleep(30 * time.Millisecond)
+	w.lose(0, errors.New("said again"))
 	mu.Lock()
 	defer mu.Unlock()
 	if len(told) != 1 || told[0] != "GPU-76696769-6c2d-7374-616e-642d696e0000: nvmlDeviceGetMemoryInfo: the device is lost (15)" {
