@@ -11,6 +11,7 @@ type submitted struct {
 	first  uint32 // its blocks are first, first+1, ...
 	count  uint32
 	store  bool
+	held   bool // it has ended, and its blocks are not free yet
 }
 
 // engine is the simulated inference engine of one worker: it registers its
@@ -131,7 +132,7 @@ func (e *engine) submit(store bool, prompt int) bool {
 	}
 	e.next = first + count
 	id := w.nextRequest(e.index)
-	e.pending = append(e.pending, submitted{id, int32(prompt % len(w.prompts)), first, count, store})
+	e.pending = append(e.pending, submitted{id: id, prompt: int32(prompt % len(w.prompts)), first: first, count: count, store: store})
 	tags := w.memory.allocations[e.allocation].tags
 	w.blocks = w.blocks[:0]
 	for i := uint32(0); i < count; i++ {
@@ -157,19 +158,34 @@ func (e *engine) submit(store bool, prompt int) bool {
 // maxSubmitted bounds what one engine waits for at a time.
 const maxSubmitted = 64
 
-// room finds blocks that no pending request uses.
+// room finds blocks that no pending request uses. What is held may stay so for
+// long, so it is passed by; for the others an engine waits.
 func (e *engine) room(count uint32) (first uint32, ok bool) {
 	first = e.next
-	if first+count > uint32(e.blocks) {
-		first = 0
-	}
-	for i := range e.pending {
-		p := &e.pending[i]
-		if first < p.first+p.count && p.first < first+count {
+	for tries := 0; tries <= len(e.pending) && count <= uint32(e.blocks); tries++ {
+		if first+count > uint32(e.blocks) {
+			first = 0
+		}
+		p := e.inTheWay(first, count)
+		if p == nil {
+			return first, true
+		}
+		if !p.held {
 			return 0, false
 		}
+		first = p.first + p.count
 	}
-	return first, count <= uint32(e.blocks)
+	return 0, false
+}
+
+// inTheWay is the first request that has one of these blocks, nil where none has.
+func (e *engine) inTheWay(first, count uint32) *submitted {
+	for i := range e.pending {
+		if p := &e.pending[i]; first < p.first+p.count && p.first < first+count {
+			return p
+		}
+	}
+	return nil
 }
 
 // tag stands for the bytes that this worker's shard of a prompt's block holds.
@@ -238,7 +254,8 @@ func (e *engine) finished(t *core.Tell) {
 			continue
 		}
 		if t.Outcome == core.OutcomeHeld {
-			return // it stays here, and room keeps its blocks
+			e.pending[i].held = true
+			return
 		}
 		last := len(e.pending) - 1
 		e.pending[i] = e.pending[last]

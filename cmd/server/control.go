@@ -142,7 +142,7 @@ type controlled struct {
 type controlledRequest struct {
 	prompt       uint64
 	first, count int
-	store        bool
+	store, held  bool // held: it has ended, and its blocks are not free yet
 }
 
 // controlEvent is one line of standard output.
@@ -375,19 +375,14 @@ func (e *controlled) submit(store bool, id core.RequestID, prompt uint64, tokens
 		return fmt.Errorf("a request of %d tokens does not fit this worker's memory", tokens)
 	}
 	e.mu.Lock()
-	first := e.next
-	if first+count > c.blocks {
-		first = 0
-	}
-	for _, p := range e.pending {
-		if first < p.first+p.count && p.first < first+count {
-			e.tellLocked(controlEvent{Event: "busy", Request: uint64(id), Store: store})
-			e.mu.Unlock()
-			return nil
-		}
+	first, ok := e.room(count)
+	if !ok {
+		e.tellLocked(controlEvent{Event: "busy", Request: uint64(id), Store: store})
+		e.mu.Unlock()
+		return nil
 	}
 	e.next = first + count
-	e.pending[id] = &controlledRequest{prompt, first, count, store}
+	e.pending[id] = &controlledRequest{prompt: prompt, first: first, count: count, store: store}
 	blocks := make([]uint32, count)
 	for i := range blocks {
 		blocks[i] = uint32(first + i)
@@ -410,6 +405,31 @@ func (e *controlled) submit(store bool, id core.RequestID, prompt uint64, tokens
 		return e.worker.Store(e.end, t)
 	}
 	return e.worker.Retrieve(e.end, t)
+}
+
+// room finds blocks that no pending request uses, as the simulated engine does:
+// past what is held, and waiting for the others.
+func (e *controlled) room(count int) (first int, ok bool) {
+	first = e.next
+	for range len(e.pending) + 1 {
+		if first+count > e.config.blocks {
+			first = 0
+		}
+		var in *controlledRequest
+		for _, p := range e.pending {
+			if first < p.first+p.count && p.first < first+count && (in == nil || !p.held) {
+				in = p
+			}
+		}
+		switch {
+		case in == nil:
+			return first, true
+		case !in.held:
+			return 0, false
+		}
+		first = in.first + in.count
+	}
+	return 0, false
 }
 
 // collect asks for what ended, until the worker has.
@@ -455,7 +475,8 @@ func (e *controlled) finished(f *loop.Finished) {
 		return
 	}
 	if f.Outcome == core.OutcomeHeld {
-		return // the server may still touch its blocks
+		p.held = true // the server may still touch its blocks
+		return
 	}
 	delete(e.pending, f.Request)
 	if f.Store || f.Outcome != core.OutcomeLoaded || e.config.core.Mode != core.ModeServerDriven {

@@ -77,6 +77,7 @@ func (w *Worker) foldProtections(now core.Time, d *core.Digest) vantage {
 	d.Uint(uint64(w.window))
 	d.Bool(p.KeepBlocks)
 	d.Bool(w.mute)
+	d.Bool(w.unasked)
 	d.Bool(w.unsettled)
 	if d.Bool(w.asked.awaited); w.asked.awaited {
 		at.asked = w.asked.before

@@ -143,6 +143,7 @@ func TestFingerprintsTellProtectedStatesApart(t *testing.T) {
 		"a recovery beside the heartbeat": func(d *desk) { d.w.beat.recovery = registration{stage: enrolMemory, due: d.now + 9} },
 		"the server's window":             func(d *desk) { d.w.window++ },
 		"what is held":                    func(d *desk) { d.w.unsettled = true },
+		"that the server cannot be asked": func(d *desk) { d.w.unasked = true },
 		"that the server says nothing":    func(d *desk) { d.w.mute = true },
 		"what was asked of it":            func(d *desk) { d.w.asked = settling{true, 99, 99} },
 		"that it was asked":               func(d *desk) { d.w.asked = settling{true, 99, 0} },

@@ -92,14 +92,21 @@ func TestBlocksOfAnOverdueRequestAreHeldUntilTheServerSaysSo(t *testing.T) {
 // the server, and a server that cannot say it.
 func TestWhatFreesHeldBlocks(t *testing.T) {
 	for name, story := range map[string]func(d *desk){
-		"its reply":        func(d *desk) { d.answer(d.last(wire.Retrieve), wire.Reply{OK: true, Data: []byte{}}) },
-		"its refusal":      func(d *desk) { d.refuse(d.last(wire.Retrieve), core.FailStale) },
-		"a refusal to say": func(d *desk) { d.refuse(d.last(wire.Settle), core.FailUnsupported) },
+		"its reply":   func(d *desk) { d.answer(d.last(wire.Retrieve), wire.Reply{OK: true, Data: []byte{}}) },
+		"its refusal": func(d *desk) { d.refuse(d.last(wire.Retrieve), core.FailStale) },
+		"a later transfer, where the server does not know the question": func(d *desk) {
+			d.refuse(d.last(wire.Settle), core.FailUnsupported)
+			d.later()
+		},
 		"another server": func(d *desk) {
 			d.settle()
 			d.answer(d.last(wire.Ping), says(wire.PingVerdict{Aware: true, Boot: 8}))
 		},
-		"an old server": func(d *desk) { d.settle(); d.answer(d.last(wire.Ping), yes) },
+		"a later transfer, at an old server": func(d *desk) {
+			d.settle()
+			d.answer(d.last(wire.Ping), yes)
+			d.later()
+		},
 	} {
 		for _, early := range []bool{false, true} {
 			d := overdue(t, wire.PingVerdict{Aware: true, Registered: true, Boot: 7})
@@ -123,8 +130,14 @@ func TestWhatFreesHeldBlocks(t *testing.T) {
 	}
 }
 
-// Of an old server nothing can be learnt, so nothing is held, and a server that
-// shuts down may still copy.
+// later is one more transfer that is carried out.
+func (d *desk) later() {
+	d.store(9)
+	d.answer(d.last(wire.Store), wire.Reply{OK: true, Data: []byte{}})
+}
+
+// A server that shuts down may still copy, and what cannot be asked about is
+// not free for that: a document server carries out late what hangs there.
 func TestWhatIsNotFreedAndWhatIsNotHeld(t *testing.T) {
 	d := overdue(t, known)
 	d.finished()
@@ -133,8 +146,19 @@ func TestWhatIsNotFreedAndWhatIsNotHeld(t *testing.T) {
 		t.Fatalf("freed by a server that stops: %v", told)
 	}
 	d = overdue(t, wire.PingVerdict{})
-	if told := d.finished(); len(told) != 2 || told[0].Outcome != core.OutcomeFailed || d.w.Held() != 0 || d.count(wire.Settle) != 0 {
+	if told := d.finished(); len(told) != 2 || told[0].Outcome != core.OutcomeHeld || d.w.Held() != 2 || d.count(wire.Settle) != 0 {
 		t.Fatalf("told %v, %d held, asked %d times", told, d.w.Held(), d.count(wire.Settle))
+	}
+	d.store(9)
+	d.refuse(d.last(wire.Store), core.FailQueueFull) // it never came to the others' lane
+	if d.w.Held() != 2 {
+		t.Fatal("freed by a refusal of another")
+	}
+	d = overdue(t, known)
+	d.finished()
+	d.later()
+	if d.w.Held() != 2 {
+		t.Fatal("a server that can be asked has several lanes, and the connection may have changed")
 	}
 	d = serving(t, known, hardened, engineDriven)
 	d.retrieve(2, 5)

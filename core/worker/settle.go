@@ -13,8 +13,9 @@ import (
 // nothing (docs/protocol.md, vigil.settle).
 //
 // Engine-driven requests are never held: nobody but this process touches their
-// blocks. A server that was heard to know nothing of all this is not waited
-// for, for it would never say.
+// blocks. A server that knows nothing of all this cannot be asked. Of it one
+// thing is known: it carries the transfers of a connection out one after the
+// other (PROTOCOL, section 3), so the answer to a later one ends all before it.
 
 // settling is the vigil.settle on its way.
 type settling struct {
@@ -24,9 +25,17 @@ type settling struct {
 }
 
 // mayStillRun reports whether the server may still touch the blocks of a
-// request that is given up, and may be expected to say when it does not.
+// request that is given up.
 func (w *Worker) mayStillRun(slot int32) bool {
-	return w.cfg.Protections.KeepBlocks && !w.mute && w.pending.at(slot).stage == stageTransfer
+	return w.cfg.Protections.KeepBlocks && w.pending.at(slot).stage == stageTransfer
+}
+
+// passed takes in that a transfer was carried out, by a server that cannot be
+// asked: those before it are over.
+func (w *Worker) passed(uid uint64, out *core.Effects) {
+	if w.unsettled && (w.mute || w.unasked) {
+		w.freeHeld(uid, nil, out)
+	}
 }
 
 // hold ends a request for the engine; its reply is still waited for.
@@ -41,7 +50,7 @@ func (w *Worker) hold(slot int32, out *core.Effects) {
 // askSettled asks the server what it still does of all that was given up. What
 // is pending still counts on the server, and all of it was sent later.
 func (w *Worker) askSettled(out *core.Effects) {
-	if !w.unsettled || w.stopping() {
+	if !w.unsettled || w.mute || w.unasked || w.stopping() {
 		return
 	}
 	uid := w.takeUID()
@@ -67,9 +76,6 @@ func (w *Worker) heardPing(out *core.Effects) {
 	if w.reply.OK {
 		w.mute = !w.reply.Ping.Aware && w.reply.Ping.Boot == 0
 	}
-	if w.mute {
-		w.freeHeld(w.nextUID, nil, out)
-	}
 	w.askSettled(out)
 }
 
@@ -79,11 +85,13 @@ func (w *Worker) heardPing(out *core.Effects) {
 func (w *Worker) settleAnswered(out *core.Effects) {
 	before := w.asked.before
 	w.asked = settling{}
-	switch w.reply.Refusal {
-	case core.FailStopping, core.FailQueueFull:
-		return
+	switch {
+	case w.reply.Refusal == core.FailStopping, w.reply.Refusal == core.FailQueueFull:
+	case w.reply.Refusal != core.NoFailure, w.reply.Nil:
+		w.unasked = true
+	default:
+		w.freeHeld(before, w.reply.Indices, out)
 	}
-	w.freeHeld(before, w.reply.Indices, out)
 }
 
 // freeHeld frees what is held and was sent before a uid, but for those named.

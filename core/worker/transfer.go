@@ -101,6 +101,9 @@ func (w *Worker) drop(c *core.Call, store bool, failure core.Failure, out *core.
 // resolve takes the reply that a pending request waited for.
 func (w *Worker) resolve(now core.Time, slot int32, out *core.Effects) {
 	e := w.pending.at(slot)
+	if e.stage != stagePrepare && e.stage != stageCommit && w.reply.Refusal == core.NoFailure {
+		w.passed(e.uid, out)
+	}
 	if e.stage == stageHeld || e.stage == stageReady { // given up, and carried out after all
 		w.free(slot, out)
 		return

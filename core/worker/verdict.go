@@ -54,6 +54,7 @@ func (w *Worker) serverChanged(out *core.Effects) {
 		slot = next
 	}
 	w.freeHeld(w.beat.uid, nil, out)
+	w.unasked = false
 	if r := &w.beat.recovery; r.stage != enrolIdle {
 		out.Disarm(key(core.TimerRecovery))
 		w.recordRegisterEnded(r, core.FailLost, true, out)

@@ -64,6 +64,7 @@ type Worker struct {
 	asked     settling
 	unsettled bool // something is held
 	mute      bool // the last ping that was answered said nothing: an old server's
+	unasked   bool // this life of the server does not know vigil.settle
 
 	names []byte // the model's name, then the salt, as bytes for the wire
 	// What follows is scratch: it has no meaning between two steps.
@@ -98,7 +99,7 @@ func (w *Worker) Reset(cfg core.WorkerConfig) {
 	w.healthy, w.woken, w.registered, w.warned = true, false, false, false
 	w.nextUID, w.enrolled, w.boot, w.window, w.contexts = 0, 0, 0, 0, 0
 	w.sweep = sweep{}
-	w.asked, w.unsettled, w.mute = settling{}, false, false
+	w.asked, w.unsettled, w.mute, w.unasked = settling{}, false, false, false
 	w.beat, w.enrol, w.leave = heartbeat{}, registration{}, departure{}
 	w.memory.reset()
 	w.pending.reset()
