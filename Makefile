@@ -66,6 +66,7 @@ nightly: ## full counts: 200 seeds of each design, ten rounds of real processes,
 	$(MAKE) lint
 	RAPID_CHECKS=5000 $(GO) test -count=1 -timeout 60m ./...
 	VIGIL_FULL=1 $(GO) test -count=1 -timeout 20m -v ./cmd/server/endurance
+	VIGIL_FULL=1 $(GO) test -count=1 -timeout 20m -run TestTheDocumentsHoles -v ./scenarios/capsule
 	VIGIL_FULL=1 $(GO) test -count=1 -timeout 20m -v -run TestCostOfAnEventGrowsNoFasterThanLog ./sim
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun run --seeds $(SEEDS)
 	CGO_ENABLED=0 $(GO) run ./cmd/simrun run --design document --seeds $(SEEDS)

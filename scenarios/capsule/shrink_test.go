@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -72,7 +73,6 @@ func (h wantedHole) found(t *testing.T, from uint64) *Capsule {
 func TestTheDocumentsHolesShrinkToSmallStories(t *testing.T) {
 	for _, h := range wantedHoles {
 		t.Run(h.story, func(t *testing.T) {
-			t.Parallel()
 			from, each := h.seed, 1
 			if os.Getenv("VIGIL_FULL") != "" {
 				from, each = 0, 5
@@ -80,12 +80,12 @@ func TestTheDocumentsHolesShrinkToSmallStories(t *testing.T) {
 			for range each {
 				c := h.found(t, from)
 				from = c.Seed + 1
-				began := time.Now()
+				began := processorTime(t)
 				s, err := c.Shrink(context.Background(), ShrinkOptions{MendedBy: h.by})
 				if err != nil {
 					t.Fatal(err)
 				}
-				took := time.Since(began)
+				took := processorTime(t) - began
 				t.Logf("seed %d: %+v, then %+v, in %d trials and %v; %d of %d other tapes fail\n%s", c.Seed, s.Result.Before, s.Result.After, s.Result.Trials, took, s.Fails, FreshSeeds, s.File)
 				if s.Result.After.Steps > 8 || s.Result.After.Workers > 2 || took > 20*time.Second || !s.Result.Complete {
 					t.Errorf("%d steps, %d workers in %v (complete: %t)", s.Result.After.Steps, s.Result.After.Workers, took, s.Result.Complete)
@@ -97,6 +97,18 @@ func TestTheDocumentsHolesShrinkToSmallStories(t *testing.T) {
 			}
 		})
 	}
+}
+
+// processorTime is what this process has used of a processor: a shrinker uses
+// one, and on an idle machine it is what a person waits. (The wall's clock would
+// judge whatever else runs on the machine.)
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // runFile does what simrun run does with the file, without and with the one

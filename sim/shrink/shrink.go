@@ -273,7 +273,7 @@ func (s *shrinker) all() {
 // How many other tapes judge an edit, and how many the story in the end.
 const (
 	fewTapes  = 5
-	manyTapes = 40
+	manyTapes = 25
 )
 
 // maxRounds bounds the rounds; each but the last made the run smaller.
