@@ -41,7 +41,7 @@ var mayImport = []struct {
 	{"realgpu", []string{"core", "realgpu/..."}},
 	{"reports", []string{"core"}},
 	{"cmd", []string{"..."}},
-	{"scripts", nil},
+	{"scripts", []string{"scripts/..."}},
 	{"scripts/pictures", []string{"reports/browser"}}, // photographs pages; it calls simrun as a program
 }
 

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"vigil/scripts/sources"
 )
 
 func main() {
@@ -119,7 +121,7 @@ func (h *harness) run(b breakage) (outcome, error) {
 	} else {
 		defer os.RemoveAll(tree)
 	}
-	if err := copyTree(".", tree); err != nil {
+	if err := sources.Copy(".", tree); err != nil {
 		return outcome{}, err
 	}
 	if err := b.apply(tree); err != nil {

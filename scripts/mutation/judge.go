@@ -1,0 +1,181 @@
+package main
+
+// The suite as the judge of one mutant.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"vigil/scripts/sources"
+)
+
+// verdict is what became of a mutant.
+type verdict uint8
+
+const (
+	survived verdict = iota
+	unreached
+	noticed // a scenario went red
+	hung    // simrun did not come to an end
+)
+
+type judge struct {
+	options
+	tree string
+}
+
+// prepare copies the project into a folder, puts all mutants into the copy and
+// builds simrun there.
+func prepare(copied string) ([]mutant, error) {
+	if err := sources.Copy(".", copied); err != nil {
+		return nil, err
+	}
+	all, err := instrument(copied, folders)
+	if err != nil {
+		return nil, err
+	}
+	build := exec.Command("go", "build", "-o", "simrun.mutants", "./cmd/simrun")
+	build.Dir = copied
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("the instrumented copy does not build: %w\n%s", err, out)
+	}
+	return all, nil
+}
+
+// rounds are what a mutant must survive, the quick ones first.
+func (j *judge) rounds() [][]string {
+	seeds := func(n int) string { return strconv.Itoa(n) }
+	return [][]string{
+		{"run", "--design", "hardened", "--seeds", "2"},
+		{"run", "--design", "document", "--seeds", seeds(j.seeds)},
+		{"run", "--design", "hardened", "--seeds", seeds(j.seeds)},
+	}
+}
+
+// play runs simrun with one mutant on and returns its exit code, -1 where it did
+// not come to an end.
+func (j *judge) play(ctx context.Context, number int, arguments []string, environment ...string) (code int, output string, err error) {
+	limited, cancel := context.WithTimeout(ctx, j.limit)
+	defer cancel()
+	cmd := exec.CommandContext(limited, filepath.Join(j.tree, "simrun.mutants"), append(arguments, "-q", "-j", "1", "--fail-fast")...)
+	cmd.Dir = j.tree
+	cmd.WaitDelay = 5 * time.Second
+	cmd.Env = append(os.Environ(), append(environment, onVariable+"="+strconv.Itoa(number), "GOMAXPROCS=1", "GOMEMLIMIT=2GiB")...)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return 0, "", ctx.Err()
+	case limited.Err() != nil:
+		return -1, "", nil
+	case errors.As(err, &exit):
+		return exit.ExitCode(), string(out), nil
+	}
+	return 0, string(out), err
+}
+
+// sound makes sure that the suite passes while no mutant is on: only then does
+// red mean something.
+func (j *judge) sound(ctx context.Context) error {
+	for _, round := range j.rounds() {
+		code, output, err := j.play(ctx, 0, round)
+		if err != nil {
+			return err
+		}
+		if code != 0 {
+			return fmt.Errorf("with no mutant on, simrun %s exits %d:\n%s", strings.Join(round, " "), code, output)
+		}
+	}
+	return nil
+}
+
+// reached lists the mutants that the suite passes at all.
+func (j *judge) reached(ctx context.Context) (map[int]bool, error) {
+	notes := filepath.Join(j.tree, "reached")
+	for _, round := range j.rounds() {
+		if _, _, err := j.play(ctx, 0, round, reachedVariable+"="+notes); err != nil {
+			return nil, err
+		}
+	}
+	text, err := os.ReadFile(notes)
+	if err != nil {
+		return nil, err
+	}
+	set := map[int]bool{}
+	for _, line := range strings.Fields(string(text)) {
+		n, err := strconv.Atoi(line)
+		if err != nil {
+			return nil, err
+		}
+		set[n] = true
+	}
+	return set, nil
+}
+
+// all judges the mutants, several at once.
+func (j *judge) all(ctx context.Context, chosen []mutant) ([]verdict, error) {
+	reached, err := j.reached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	verdicts := make([]verdict, len(chosen))
+	var next, done atomic.Int64
+	var wait sync.WaitGroup
+	failures := make([]error, j.jobs)
+	began := time.Now()
+	for w := range j.jobs {
+		wait.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(chosen) || ctx.Err() != nil {
+					return
+				}
+				m := &chosen[i]
+				verdicts[i] = unreached
+				if reached[m.number] {
+					v, err := j.one(ctx, m.number)
+					if err != nil {
+						failures[w] = err
+						return
+					}
+					verdicts[i] = v
+				}
+				n := done.Add(1)
+				if n%50 == 0 {
+					left := time.Duration(float64(time.Since(began)) / float64(n) * float64(int64(len(chosen))-n))
+					fmt.Fprintf(os.Stderr, "mutation: %d of %d, about %s left\n", n, len(chosen), left.Round(time.Second))
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return verdicts, errors.Join(append(failures, ctx.Err())...)
+}
+
+// one judges one mutant.
+func (j *judge) one(ctx context.Context, number int) (verdict, error) {
+	for _, round := range j.rounds() {
+		code, output, err := j.play(ctx, number, round)
+		switch {
+		case err != nil:
+			return survived, err
+		case code == -1:
+			return hung, nil
+		case code == 1:
+			return survived, fmt.Errorf("mutant %d: simrun exits 1, which says nothing about the core:\n%s", number, output)
+		case code != 0: // 2 is a crash of all of simrun: out of memory, a stack without end
+			return noticed, nil
+		}
+	}
+	return survived, nil
+}
