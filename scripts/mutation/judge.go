@@ -62,12 +62,20 @@ func (j *judge) rounds() [][]string {
 	}
 }
 
+// patience is how many times as long as its bound on the processor's time a
+// run may take by the clock: it may wait for something that never comes.
+const patience = 10
+
 // play runs simrun with one mutant on and returns its exit code, -1 where it did
 // not come to an end.
 func (j *judge) play(ctx context.Context, number int, arguments []string, environment ...string) (code int, output string, err error) {
-	limited, cancel := context.WithTimeout(ctx, j.limit)
+	limited, cancel := context.WithTimeout(ctx, patience*j.limit)
 	defer cancel()
-	cmd := exec.CommandContext(limited, filepath.Join(j.tree, "simrun.mutants"), append(arguments, "-q", "-j", "1", "--fail-fast")...)
+	// The bound is on the processor's time: on a busy machine the clock says
+	// nothing about a mutant.
+	bounded := fmt.Sprintf(`ulimit -t %d; exec "$0" "$@"`, int(j.limit.Seconds()))
+	call := append([]string{"-c", bounded, filepath.Join(j.tree, "simrun.mutants")}, arguments...)
+	cmd := exec.CommandContext(limited, "sh", append(call, "-q", "-j", "1", "--fail-fast")...)
 	cmd.Dir = j.tree
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Env = append(os.Environ(), append(environment, onVariable+"="+strconv.Itoa(number), "GOMAXPROCS=1", "GOMEMLIMIT=2GiB")...)
@@ -77,6 +85,8 @@ func (j *judge) play(ctx context.Context, number int, arguments []string, enviro
 	case ctx.Err() != nil:
 		return 0, "", ctx.Err()
 	case limited.Err() != nil:
+		return -1, "", nil
+	case errors.As(err, &exit) && exit.ExitCode() == -1: // a signal: the bound on its time
 		return -1, "", nil
 	case errors.As(err, &exit):
 		return exit.ExitCode(), string(out), nil

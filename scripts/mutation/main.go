@@ -30,7 +30,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "only mutants whose key contains this, such as reaper.go")
 	flag.BoolVar(&o.list, "list", false, "list the mutants and stop")
 	flag.Float64Var(&o.least, "least", 90, "the score, in percent, that is asked for")
-	flag.DurationVar(&o.limit, "limit", 90*time.Second, "the longest that one run of simrun may take; a mutant that takes longer hangs, and is noticed")
+	flag.DurationVar(&o.limit, "limit", 15*time.Second, "the most time of a processor that one run of simrun may take; a mutant that takes more hangs, and is noticed")
 	flag.IntVar(&o.seeds, "seeds", 20, "seeds of each scenario in the last round")
 	flag.StringVar(&o.out, "o", "", "write the survivors to this file too")
 	flag.BoolVar(&o.keep, "keep", false, "keep the instrumented copy and say where it is")
