@@ -28,6 +28,10 @@ const (
 	hung    // simrun did not come to an end
 )
 
+func (v verdict) String() string {
+	return [...]string{survived: "survived", unreached: "unreached", noticed: "noticed", hung: "hung"}[v]
+}
+
 type judge struct {
 	options
 	tree string
@@ -159,6 +163,9 @@ func (j *judge) all(ctx context.Context, chosen []mutant) ([]verdict, error) {
 						return
 					}
 					verdicts[i] = v
+				}
+				if j.verbose && verdicts[i] <= unreached {
+					fmt.Fprintf(os.Stderr, "mutation: %s: %s\n", verdicts[i], m.key())
 				}
 				n := done.Add(1)
 				if n%50 == 0 {

@@ -33,6 +33,7 @@ func main() {
 	flag.DurationVar(&o.limit, "limit", 15*time.Second, "the most time of a processor that one run of simrun may take; a mutant that takes more hangs, and is noticed")
 	flag.IntVar(&o.seeds, "seeds", 20, "seeds of each scenario in the last round")
 	flag.StringVar(&o.out, "o", "", "write the survivors to this file too")
+	flag.BoolVar(&o.verbose, "v", false, "say at once what is not noticed")
 	flag.BoolVar(&o.keep, "keep", false, "keep the instrumented copy and say where it is")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -55,6 +56,7 @@ type options struct {
 	jobs, seeds int
 	only, out   string
 	list, keep  bool
+	verbose     bool
 	least       float64
 	limit       time.Duration
 }

@@ -111,11 +111,7 @@ func (s *summary) write(w io.Writer) {
 		if s.verdicts[i] > unreached || s.arguments.argued(m) {
 			continue
 		}
-		word := "survived"
-		if s.verdicts[i] == unreached {
-			word = "unreached"
-		}
-		fmt.Fprintf(w, "%s:%d: %s: %s\n", m.file, m.line, word, m.key())
+		fmt.Fprintf(w, "%s:%d: %s: %s\n", m.file, m.line, s.verdicts[i], m.key())
 	}
 	fmt.Fprintf(w, "\nscore %.1f%%: %d of %d mistakes noticed; %d survived and %d were never reached, %d of those are argued for\n",
 		s.score(), s.count[noticed]+s.count[hung], len(s.chosen), s.count[survived], s.count[unreached], s.argued)
