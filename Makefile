@@ -58,6 +58,9 @@ PAGES := Browser|Link|Telephone|Page
 pages: ## the pages in a headless Chromium: that they work, and how fast (needs one: VIGIL_CHROMIUM names it)
 	VIGIL_BROWSER=required VIGIL_PAGES=measure CGO_ENABLED=0 $(GO) test -count=1 -v -run '$(PAGES)' ./cmd/simrun
 
+mutation: ## every small mistake in core/server and core/worker, one at a time; which does the suite notice?
+	@$(GO) run ./scripts/mutation $(ARGS)
+
 readme: ## record the failing story of the README again
 	@scripts/readme-story
 
