@@ -21,6 +21,7 @@ type printer struct {
 	operations  []uint64    // of each operation: its fold
 	mappings    []uint64    // of each mapping: its fold
 	slots       []uint64    // of each slot: its fold
+	requests    []core.RequestID
 }
 
 // Fingerprint folds the state. naming, which may be nil, lets workers change
@@ -184,6 +185,10 @@ func (p *printer) worker(i int) {
 	p.d.Uint(p.naming.Instance(w.identities[i]))
 	p.engine(&w.engines[i])
 	if pr := &w.processes[i+1]; pr.machine != nil && pr.state != absent {
+		p.requests = w.machines[i].AppendRequests(p.requests[:0])
+		for _, id := range p.requests {
+			p.d.Uint(p.naming.Request(id))
+		}
 		if p.renames() {
 			p.d.Uint(uint64(w.machines[i].FingerprintAs(pr.Now(), p.naming.Instance(w.machines[i].Instance()))))
 		} else {
@@ -210,7 +215,7 @@ func (p *printer) engine(e *engine) {
 	for i := range e.pending {
 		s := &e.pending[i]
 		d := core.Digest(14)
-		d.Uint(uint64(s.id) / uint64(len(p.w.engines)+1))
+		d.Uint(p.naming.Request(s.id))
 		d.Uint(uint64(s.prompt)<<32 | uint64(s.first))
 		d.Uint(uint64(s.count))
 		d.Bool(s.store)

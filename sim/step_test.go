@@ -16,7 +16,8 @@ import (
 func tickPlan() *sim.Plan {
 	p := worldOf(3, 200*time.Second)
 	p.Server.Reap, p.Server.Grace = 30*time.Second, 60*time.Second
-	p.CloseTime = faults.Span{Low: time.Second, High: 3 * time.Second}
+	p.OpenTime, p.CopyTime = faults.Span{Low: time.Second, High: 3 * time.Second}, faults.Span{Low: time.Second, High: 5 * time.Second}
+	p.CloseTime = faults.Span{Low: 10 * time.Second, High: 40 * time.Second}
 	for i := range p.Workers {
 		p.Workers[i].Start = faults.Span{}
 		p.Workers[i].Blocks = 8
@@ -87,7 +88,7 @@ func TestAForkedWorldGoesOnTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plan := tickPlan()
 		seed := rapid.Uint64().Draw(t, "seed")
-		at := rapid.IntRange(0, 900).Draw(t, "fork at")
+		at := rapid.IntRange(0, 450).Draw(t, "fork at")
 		tape := func() *sim.Choices { return sim.InTicks(grain, seeded{sim.NewChoices(seed)}) }
 		rest := func() *sim.Choices { return sim.InTicks(grain, seeded{sim.NewChoices(seed + 1)}) }
 		end := func(w *sim.World) sim.Result {

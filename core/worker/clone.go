@@ -30,6 +30,18 @@ func (w *Worker) Fingerprint(now core.Time) core.Digest {
 	return d
 }
 
+// AppendRequests appends the engine's numbers of what is pending, in the order
+// in which the fingerprint folds it: for whoever folds the engine too.
+func (w *Worker) AppendRequests(to []core.RequestID) []core.RequestID {
+	t := &w.pending
+	for _, l := range [...]*list{&t.active, &t.ready, &t.held} {
+		for s := l.head; s != none; s = t.entries[s].next {
+			to = append(to, t.entries[s].request)
+		}
+	}
+	return to
+}
+
 // FingerprintAs is Fingerprint with another name in the place of the id, and
 // without the memory's handles, which name the worker too: for a search in
 // which workers that are alike may change places.

@@ -146,6 +146,7 @@ func (f *folder) instance(i int32) uint64 {
 		in.pinged[0], in.pinged[1], in.traffic[0], in.traffic[1], in.has[0], in.has[1], in.left[0], in.left[1])
 	d.Uint(flags | uint64(uint8(in.owners))<<16 | uint64(uint8(in.leftOwners))<<24 | uint64(uint8(in.copies))<<32 |
 		uint64(uint8(in.strategies))<<40 | uint64(uint8(in.live))<<48)
+	d.Uint(uint64(in.copying))
 	d.Uint(together(in.lastReached, in.stamped, in.copyBegan, in.deadAt))
 	for k := range in.has {
 		d.Uint(together(in.signal[k], in.earlier[k], in.registerReached[k], in.registerRun[k], in.emptySince[k]))
@@ -157,7 +158,7 @@ func (f *folder) instance(i int32) uint64 {
 		r := core.Digest(8)
 		r.Uint(q.id)
 		r.Uint(uint64(q.at))
-		r.Bool(q.store)
+		r.Uint(packed(q.store, q.held))
 		sum += uint64(r)
 	}
 	d.Uint(sum)

@@ -168,6 +168,11 @@ func TestExhaustiveA16(t *testing.T) {
 	if r.Verdict() != Pass || r.Tape != nil {
 		t.Errorf("verdict %s", r.Verdict())
 	}
+	// Saving events must not save states: each is met, by one order or another.
+	every, err := Exhaust(reapOrders(t), "hardened", core.Hardened(), ExhaustOptions{everyOrder: true})
+	if err != nil || every.States != r.States || every.Schedules != r.Schedules || every.Transitions <= r.Transitions {
+		t.Errorf("with independent events in both orders: %d states, %d ends, %d events, %v", every.States, every.Schedules, every.Transitions, err)
+	}
 	if r.States < 10_000 || r.Schedules < 20 {
 		t.Errorf("%d states and %d ends are no race of five things", r.States, r.Schedules)
 	}
