@@ -143,12 +143,12 @@ func (p *printer) operation(i int) uint64 {
 	d := core.Digest(13)
 	d.Uint(uint64(o.kind) | uint64(o.failure)<<8)
 	d.Bool(o.hung)
-	d.Bool(o.in)
 	d.Since(p.w.now, at)
 	if o.mapping >= 0 {
 		d.Uint(p.mappings[o.mapping])
 	}
-	if o.kind == operationCopy {
+	if o.kind == operationCopy { // the others have what an earlier use of the place left
+		d.Bool(o.in)
 		for k := range o.chunks {
 			c := &o.chunks[k]
 			d.Uint(p.Slot(c.Slot))

@@ -27,6 +27,7 @@ type ExhaustOptions struct {
 	Progress func(ExhaustProgress)
 
 	everyOrder, everyPath bool // for the tests of what is saved
+	doubt                 func(w *sim.World, event int, was, is core.Digest)
 	ended                 func(end core.Digest, violations []Violation)
 }
 
@@ -144,7 +145,7 @@ func Exhaust(s *scenarios.Scenario, design string, p core.Protections, o Exhaust
 	undeclared := false
 	x := &exhaustive.Search{
 		Plan: plan, Grain: o.Tick, Alike: alike(s, design),
-		MaxStates: o.MaxStates, MaxDepth: o.MaxDepth, Deadline: o.Deadline,
+		Doubt: o.doubt, MaxStates: o.MaxStates, MaxDepth: o.MaxDepth, Deadline: o.Deadline,
 		EveryOrder: o.everyOrder || ordersMatter(s, design), EveryPath: o.everyPath,
 		Witness: func() exhaustive.Witness {
 			return &witness{monitors: monitor.New(SetupOf(plan)), judge: NewJudge(s, design, p)}

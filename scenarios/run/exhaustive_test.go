@@ -309,3 +309,26 @@ func BenchmarkExhaustive(b *testing.B) {
 		})
 	}
 }
+
+// A state that is met again leads where it led: the fingerprint leaves nothing
+// out that matters within a step.
+func TestAStateThatIsMetAgainLeadsToTheSame(t *testing.T) {
+	worlds := []*scenarios.Scenario{reapOrders(t)}
+	for _, name := range slices.Sorted(maps.Keys(tinyWorlds)) {
+		worlds = append(worlds, parsed(t, tinyWorlds[name]))
+	}
+	for i, s := range worlds {
+		for design, p := range map[string]core.Protections{"hardened": core.Hardened(), "document": core.Document()} {
+			doubts := 0
+			r, err := Exhaust(s, design, p, ExhaustOptions{MaxStates: 25_000, everyOrder: true, doubt: func(w *sim.World, event int, was, is core.Digest) {
+				if doubts++; doubts < 4 {
+					t.Errorf("world %d, %s: at %v event %d leads to %016x and led to %016x", i, design, w.Now(), event, uint64(is), uint64(was))
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("world %d, %s: %d states, %d met again, %d doubts", i, design, r.States, r.Merged, doubts)
+		}
+	}
+}

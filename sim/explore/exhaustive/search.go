@@ -45,6 +45,10 @@ type Search struct {
 	// Report is called at each path on which something new was found; tape makes
 	// the decisions that lead there. It says whether to stop.
 	Report func(w Witness, tape func() *sim.Tape) (stop bool)
+	// Doubt, where set, is told of a state that was met again and led elsewhere: a
+	// fingerprint that leaves out what matters. It makes the search several times
+	// as long.
+	Doubt func(world *sim.World, event int, was, is core.Digest)
 	// Ended, where set, sees each end of a run that is met for the first time.
 	Ended func(end core.Digest, w Witness)
 	// Progress, where set, is called every half second.
@@ -52,6 +56,7 @@ type Search struct {
 
 	c       Cover
 	seen    states
+	led     map[step]core.Digest // where each event led, for Doubt
 	levels  []*level
 	namings []*sim.Naming
 	began   time.Time
@@ -87,6 +92,7 @@ type level struct {
 	// the decisions within.
 	order, of int
 	script    script
+	print     core.Digest
 
 	ids     []uint64 // of the events that can come next
 	touches []uint64
@@ -161,6 +167,10 @@ func (x *Search) arrive(depth int) {
 	}
 	print := x.fingerprint(l)
 	l.look(n)
+	if x.Doubt != nil && depth > 0 && l.of > 0 {
+		x.follow(depth, print)
+	}
+	l.print = print
 	awake := l.awake()
 	at, known := x.seen.find(print)
 	if known && !x.EveryPath {
@@ -169,6 +179,9 @@ func (x *Search) arrive(depth int) {
 		now := l.mask()
 		x.seen.masks[at] = before & now
 		awake &= before &^ now
+		if x.Doubt != nil {
+			x.verify(depth, print)
+		}
 		if awake == 0 {
 			x.c.Merged++
 			return
@@ -244,6 +257,61 @@ func (x *Search) try(depth, i int, last bool) {
 		}
 		if moved {
 			panic("exhaustive: an event had a decision that its world did not announce")
+		}
+	}
+}
+
+// step names an event of a state with the decisions within it.
+type step struct {
+	from core.Digest
+	id   uint64
+}
+
+func (x *Search) stepTo(depth int) step {
+	l, before := x.levels[depth], x.levels[depth-1]
+	d := core.Digest(before.ids[l.order])
+	for i := range l.script.draws {
+		d.Uint(l.script.draws[i].value)
+	}
+	return step{before.print, uint64(d)}
+}
+
+// follow remembers where an event of a state leads, the first time.
+func (x *Search) follow(depth int, print core.Digest) {
+	if x.led == nil {
+		x.led = map[step]core.Digest{}
+	}
+	s := x.stepTo(depth)
+	if was, ok := x.led[s]; !ok {
+		x.led[s] = print
+	} else if was != print {
+		x.Doubt(x.levels[depth].world, x.levels[depth].order, was, print)
+	}
+}
+
+// verify has each event of a state that was met before come once more, and
+// looks whether it leads where it led then.
+func (x *Search) verify(depth int, print core.Digest) {
+	l, next := x.levels[depth], x.level(depth+1)
+	l.print = print
+	for i := range l.ids {
+		next.script.restart()
+		next.world.CopyFrom(l.world)
+		next.witness.CopyFrom(l.witness)
+		next.world.Watch(next.choices, next.witness)
+		next.order, next.of = i, len(l.ids)
+		if next.world.Step(i) != "" {
+			next.world, next.witness = sim.NewWorld(), x.Witness()
+			continue
+		}
+		if next.world.Ready() == 0 {
+			next.witness.Finish(next.world.End())
+		}
+		s := x.stepTo(depth + 1)
+		if was, ok := x.led[s]; ok {
+			if is := x.fingerprint(next); is != was {
+				x.Doubt(next.world, i, was, is)
+			}
 		}
 	}
 }
