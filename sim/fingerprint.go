@@ -283,7 +283,7 @@ func (p *printer) link(i int) {
 		p.d.Uint(uint64(max(ln.last, p.w.now) - p.w.now))
 		p.d.Uint(uint64(ln.length))
 		for m := ln.head; m >= 0; m = p.w.net.messages[m].next {
-			p.d.Uint(p.message(i, m, n == 0))
+			p.d.Uint(p.message(i, m, n == 0, p.w.net.messages[m].peer))
 			p.d.Bool(p.w.net.messages[m].due)
 			p.d.Since(p.w.now, p.messageAt[m])
 		}
@@ -291,20 +291,17 @@ func (p *printer) link(i int) {
 	p.d.Uint(uint64(max(k.upHandled, p.w.now)-p.w.now) ^ uint64(max(k.downHandled, p.w.now)-p.w.now)<<32)
 	p.d.Uint(uint64(len(k.waiting)))
 	for _, m := range k.waiting {
-		p.d.Uint(p.message(i, m, true))
+		p.d.Uint(p.message(i, m, true, l.peer))
 	}
 }
 
-// message folds what a message says, its uid by what waits for its reply.
-func (p *printer) message(who int, m int32, toServer bool) uint64 {
+// message folds what a message says, its uid by what waits for its reply. peer is
+// the connection that it travels on, that of its link where it waits for one.
+func (p *printer) message(who int, m int32, toServer bool, peer core.Peer) uint64 {
 	msg := &p.w.net.messages[m]
 	d := core.Digest(16)
 	d.Bool(toServer)
-	peer := msg.peer
-	if peer == 0 {
-		peer = p.w.net.links[who].peer // it waits for a connection
-	}
-	d.Uint(p.Peer(msg.peer))
+	d.Uint(p.Peer(peer))
 	if msg.frames.Len() == 0 {
 		return uint64(d)
 	}
@@ -420,7 +417,7 @@ func (p *printer) event(e *event) uint64 {
 		if (e.kind == evReach || e.kind == evReply) && !w.net.messages[m].loose {
 			return 0 // with its lane
 		}
-		d.Uint(p.message(int(e.who), m, e.kind == evReach || e.kind == evHandle))
+		d.Uint(p.message(int(e.who), m, e.kind == evReach || e.kind == evHandle, w.net.messages[m].peer))
 		before := uint64(0) // those of its connection come in the order of asking
 		for i := range w.heap.soon {
 			if o := &w.heap.soon[i]; o.kind == e.kind && o.who == e.who && o.seq < e.seq {
@@ -510,7 +507,7 @@ func (w *World) Identity(i int) uint64 {
 		d.Uint(e.what)
 	case evReach, evReply: // the first of its lane
 		if m := w.net.find(e.what); w.net.messages[m].loose {
-			d.Uint(p.message(int(e.who), m, e.kind == evReach))
+			d.Uint(p.message(int(e.who), m, e.kind == evReach, w.net.messages[m].peer))
 		}
 	case evMemory:
 		d.Uint(p.operations[uint32(e.what)])
