@@ -41,6 +41,7 @@ var leftOut = map[string]string{
 	"Request.why":              "of the decoder",
 	"Request.Parcel":           "names what the shell keeps; no simulated message has one",
 	"Request.ParcelBytes":      "as Parcel",
+	"entry.moved":              "for whoever asks how long its engine has made no progress (B16)",
 	"extents.free":             "what the pooled chunks leave",
 	"extent.offset":            "what the pooled chunks leave",
 	"extent.length":            "what the pooled chunks leave",

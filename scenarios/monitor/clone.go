@@ -147,7 +147,7 @@ func (f *folder) instance(i int32) uint64 {
 	d.Uint(flags | uint64(uint8(in.owners))<<16 | uint64(uint8(in.leftOwners))<<24 | uint64(uint8(in.copies))<<32 |
 		uint64(uint8(in.strategies))<<40 | uint64(uint8(in.live))<<48)
 	d.Uint(uint64(in.copying))
-	d.Uint(together(in.lastReached, in.stamped, in.copyBegan, in.deadAt))
+	d.Uint(together(in.lastReached, in.stamped, in.copyBegan, in.deadAt, in.opened))
 	for k := range in.has {
 		d.Uint(together(in.signal[k], in.earlier[k], in.registerReached[k], in.registerRun[k], in.emptySince[k]))
 		d.Uint(uint64(in.removedCause[k])<<32 | f.incarnation(in.serving[k]))
