@@ -17,6 +17,7 @@ var leftOut = map[string]string{
 	"World.events":        "the past",
 	"World.records":       "the past",
 	"World.models":        "of the plan",
+	"World.crowd":         "of the plan: how many workers there are",
 	"World.blockTokens":   "of the plan",
 	"event.seq":           "the order of asking, of which a search tries all",
 	"heap.horizon":        "in ticks all events are soon",

@@ -210,6 +210,9 @@ func TestExhaustiveA16FindsTheDocumentsHoles(t *testing.T) {
 		t.Errorf("found %v, want %v", found, want)
 	}
 
+	if testing.Short() {
+		return
+	}
 	// With B6 mended there is B5's overlap and nothing else; with that mended
 	// too, there is nothing.
 	p := core.Document()
@@ -230,6 +233,9 @@ func breaks(r Run, invariant string) bool {
 // What chance meets, the search has met: the end of every run of a random tape
 // is one of those that the search came to, savings and all.
 func TestNoRunEndsWhereTheSearchDidNot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("searches two worlds through and plays two thousand runs")
+	}
 	s := reapOrders(t)
 	for design, p := range map[string]core.Protections{"document": core.Document(), "hardened": core.Hardened()} {
 		ends := map[core.Digest]bool{}
@@ -313,14 +319,17 @@ func BenchmarkExhaustive(b *testing.B) {
 // A state that is met again leads where it led: the fingerprint leaves nothing
 // out that matters within a step.
 func TestAStateThatIsMetAgainLeadsToTheSame(t *testing.T) {
-	worlds := []*scenarios.Scenario{reapOrders(t)}
+	worlds, most := []*scenarios.Scenario{reapOrders(t)}, uint64(25_000)
+	if testing.Short() {
+		most = 2000
+	}
 	for _, name := range slices.Sorted(maps.Keys(tinyWorlds)) {
 		worlds = append(worlds, parsed(t, tinyWorlds[name]))
 	}
 	for i, s := range worlds {
 		for design, p := range map[string]core.Protections{"hardened": core.Hardened(), "document": core.Document()} {
 			doubts := 0
-			r, err := Exhaust(s, design, p, ExhaustOptions{MaxStates: 25_000, everyOrder: true, doubt: func(w *sim.World, event int, was, is core.Digest) {
+			r, err := Exhaust(s, design, p, ExhaustOptions{MaxStates: most, everyOrder: true, doubt: func(w *sim.World, event int, was, is core.Digest) {
 				if doubts++; doubts < 4 {
 					t.Errorf("world %d, %s: at %v event %d leads to %016x and led to %016x", i, design, w.Now(), event, uint64(is), uint64(was))
 				}
