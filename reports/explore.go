@@ -49,7 +49,8 @@ type Campaign struct {
 	Corpus     int         `json:"corpus,omitempty"` // tapes kept by a search that is guided by coverage
 
 	Coverage   Coverage          `json:"coverage"`
-	Broke      map[string]uint64 `json:"broke"` // runs that broke each invariant
+	Broke      map[string]uint64 `json:"broke"`      // runs that broke each invariant
+	First      map[string]uint64 `json:"first_runs"` // the first run that did, from 1
 	Violations []Violation       `json:"violations"`
 	Blame      []Blame           `json:"blame"`
 
@@ -86,12 +87,16 @@ type PCT struct {
 
 // Exhaustive is what an exhaustive search covered.
 type Exhaustive struct {
-	States      uint64 `json:"states"`
-	Transitions uint64 `json:"transitions"`
-	Schedules   uint64 `json:"schedules"`
-	Depth       int    `json:"depth"`
-	Complete    bool   `json:"complete"`
-	Reason      string `json:"reason,omitempty"` // why it is not complete
+	States      uint64   `json:"states"` // distinct ones
+	Transitions uint64   `json:"transitions"`
+	Schedules   uint64   `json:"schedules"`
+	Depth       int      `json:"depth"`
+	Merged      uint64   `json:"merged"`             // paths that met a state that was known
+	Skipped     uint64   `json:"skipped"`            // events left out because an equal order was tried
+	Declared    []string `json:"declared,omitempty"` // invariants that broke as the file declares
+	Complete    bool     `json:"complete"`
+	Reason      string   `json:"reason,omitempty"` // why it is not complete
+	Scope       string   `json:"scope"`            // what was decided, and what was left at the plainest
 }
 
 // Blame is what a campaign says about one kind of failure: which faults and
@@ -176,6 +181,12 @@ func (c *Campaign) covered(b *bytes.Buffer, design string, width int, on ink) {
 		}
 		field(b, "covered", fmt.Sprintf("%s states, %s transitions, %s schedules to depth %s: %s",
 			grouped(x.States), grouped(x.Transitions), grouped(x.Schedules), grouped(uint64(x.Depth)), all), width)
+		if len(x.Declared) > 0 {
+			field(b, "breaks", strings.Join(x.Declared, ", ")+", as the file declares", width)
+		}
+		field(b, "left out", fmt.Sprintf("%s paths that met a known state, %s events whose order makes no difference", grouped(x.Merged), grouped(x.Skipped)), width)
+		field(b, "scope", x.Scope, width)
+		field(b, "took", fmt.Sprintf("%s: %s states/s", span(c.Wall), amount(rate(float64(x.States), c.Wall))), width)
 		return
 	}
 	runs := grouped(c.Runs)

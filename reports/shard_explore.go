@@ -31,7 +31,7 @@ func MergeExplorations(names []string, parts []*Exploration, rank func(c *Campai
 			if i == 0 {
 				*sum = Campaign{
 					Name: c.Name, ID: c.ID, World: c.World, Verdict: Pass, Strategy: c.Strategy, Seed: c.Seed, Wanted: c.Wanted, Hash: "0", PCT: c.PCT,
-					Whole: true, Broke: map[string]uint64{}, Violations: []Violation{},
+					Whole: true, Broke: map[string]uint64{}, First: map[string]uint64{}, Violations: []Violation{},
 					Parts: &CampaignPart{Factors: c.Parts.Factors, With: make([]uint64, len(c.Parts.Factors))},
 				}
 			}
@@ -87,6 +87,11 @@ func (c *Campaign) merge(o *Campaign, shard *Shard) error {
 	}
 	for name, runs := range o.Broke {
 		c.Broke[name] += runs
+	}
+	for name, run := range o.First {
+		if have, ok := c.First[name]; !ok || run < have {
+			c.First[name] = run
+		}
 	}
 	c.Coverage.merge(&o.Coverage)
 	c.Violations = append(c.Violations, o.Violations...)

@@ -29,6 +29,7 @@ type exploreFlags struct {
 	seed     uint64
 	until    bool
 	jobs     int
+	tick     time.Duration
 	shard    string
 	corpus   string
 	dir      string
@@ -67,8 +68,8 @@ drawn too (the scenario random).
               says the chance per run of meeting a defect of that depth
   coverage    tapes that met something new are kept and changed; --corpus-dir
               keeps them for the next search
-  exhaustive  all orders of simultaneous events of a small world, equal states
-              met once
+  exhaustive  all orders of what comes within one --tick in a small world, equal
+              states met once: A16x is made for it
 
 What is found is written as a capsule, and the last lines are the commands that
 replay and shrink it. The end says what was covered: runs, distinct schedules,
@@ -84,6 +85,7 @@ interrupted.`,
   simrun explore --strategy swarm --for 60s --design hardened
   simrun explore A16/register --strategy pct --depth 3
   simrun explore --runs 20000 --until-found=false --why   what do failures come with
+  simrun explore A16x --strategy exhaustive               every order: all of them
   simrun explore my-story.yaml --strategy coverage --corpus-dir corpus
   simrun explore --runs 100000 --shard 1/4 --json shard1/result.json`,
 		Args: cobra.ArbitraryArgs,
@@ -104,6 +106,7 @@ interrupted.`,
 	flags.BoolVar(&f.until, "until-found", true, "stop at the first finding; =false plays all runs")
 	f.designFlags.add(cmd)
 	flags.IntVarP(&f.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "how many runs at once, `N`; results do not depend on it")
+	flags.DurationVar(&f.tick, "tick", run.DefaultTick, "exhaustive: how coarse time is, a `TIME`; what falls on one tick comes in every order")
 	flags.StringVar(&f.shard, "shard", "", "play part `I/N` of the runs; simrun merge adds the parts up")
 	flags.StringVar(&f.corpus, "corpus-dir", "", "coverage: read tapes from the folder `DIR` and keep new ones there")
 	flags.StringVarP(&f.dir, "output", "o", "", "write findings and results into a new folder below `DIR` (findings alone go below out/explore)")
@@ -141,6 +144,10 @@ func (f *exploreFlags) check(cmd *cobra.Command, args []string) (*exploration, e
 		return nil, &usageError{fmt.Sprintf("--depth %d: it must be from 1 to %d", f.depth, explore.MaxDepth)}
 	case f.depth < 0:
 		return nil, &usageError{fmt.Sprintf("--depth %d: it must be 0 or more", f.depth)}
+	case given("tick") && f.strategy != "exhaustive":
+		return nil, &usageError{"--tick is for --strategy exhaustive; " + f.strategy + " has no ticks"}
+	case f.tick <= 0:
+		return nil, &usageError{fmt.Sprintf("--tick %s: it must be longer than 0s, such as 500ms", f.tick)}
 	case f.corpus != "" && f.strategy != "coverage":
 		return nil, &usageError{"--corpus-dir is for --strategy coverage; " + f.strategy + " keeps no tapes"}
 	case f.shard != "" && (f.strategy == "coverage" || f.strategy == "exhaustive"):
@@ -154,8 +161,13 @@ func (f *exploreFlags) check(cmd *cobra.Command, args []string) (*exploration, e
 	if given("for") && !given("runs") {
 		e.runs = 0
 	}
-	if f.strategy == "exhaustive" && !given("depth") {
-		e.depth = 0
+	if f.strategy == "exhaustive" {
+		if !given("depth") {
+			e.depth = 0
+		}
+		if !given("runs") {
+			e.runs = 0
+		}
 	}
 	var err error
 	if e.shard, err = parseShard(f.shard); err != nil {
@@ -169,7 +181,7 @@ func (f *exploreFlags) check(cmd *cobra.Command, args []string) (*exploration, e
 	}
 	e.list, err = choose(cmd, args)
 	if err == nil && f.strategy == "exhaustive" && e.list[0].Random != "" {
-		return nil, &usageError{"--strategy exhaustive needs one world: name a scenario, such as A16/register"}
+		return nil, &usageError{"--strategy exhaustive needs one world: name a scenario, such as A16x"}
 	}
 	return e, err
 }
@@ -255,10 +267,13 @@ func (e *exploration) report(result *reports.Exploration, s *streams, common *co
 func (e *exploration) search(ctx context.Context, s selected, progress *reports.Progress, folder *string) (*reports.Campaign, error) {
 	row := &reports.Campaign{
 		Name: s.Name, ID: s.ID, World: worldDigest(s.Scenario), Strategy: e.strategy, Seed: e.seed, Wanted: e.runs, Title: s.Title,
-		Broke: map[string]uint64{}, Violations: []reports.Violation{}, Blame: []reports.Blame{},
+		Broke: map[string]uint64{}, First: map[string]uint64{}, Violations: []reports.Violation{}, Blame: []reports.Blame{},
 	}
 	if !s.builtin {
 		row.File = s.File
+	}
+	if e.strategy == "exhaustive" {
+		return row, e.exhaust(ctx, s, row, progress, folder)
 	}
 	strategy, keeper, err := e.choose(s, row)
 	if err != nil {
@@ -302,8 +317,6 @@ func (e *exploration) choose(s selected, row *reports.Campaign) (explore.Strateg
 		strategy := &explore.PCT{Seed: e.seed, Depth: e.depth, Steps: steps}
 		row.PCT = &reports.PCT{Depth: e.depth, Processes: processes, Steps: steps, Chance: strategy.Chance(processes)}
 		return strategy, nil, nil
-	case "exhaustive":
-		return nil, nil, &usageError{"--strategy exhaustive is not in this build"}
 	case "coverage":
 		strategy := &explore.Coverage{Seed: e.seed}
 		k := &keeper{dir: e.corpus, strategy: strategy}
@@ -328,6 +341,9 @@ func (e *exploration) fill(row *reports.Campaign, c *run.Campaign) {
 	row.Events, row.SimSeconds, row.Wall = c.Events, float64(c.Sim)/1e9, c.Wall.Seconds()
 	row.Hash, row.Whole = fmt.Sprintf("%016x", c.Hash), c.Whole
 	row.Broke = c.Broke
+	for invariant, run := range c.First {
+		row.First[invariant] = run + 1
+	}
 	row.Coverage = coverageOf(&c.Coverage)
 	if len(c.Findings) > 0 {
 		row.FirstRun = c.Findings[0].Run + 1

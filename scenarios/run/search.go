@@ -48,6 +48,7 @@ type Campaign struct {
 	Coverage Coverage
 	Findings []Finding
 	Broke    map[string]uint64 // runs that broke each invariant
+	First    map[string]uint64 // the first of them, from 0
 	Counts   *Counts           // of what the runs had, and which failed
 }
 
@@ -71,7 +72,7 @@ func Search(ctx context.Context, s *scenarios.Scenario, o SearchOptions) (*Campa
 	if o.Keep == 0 {
 		o.Keep = 4
 	}
-	c := &Campaign{Verdict: Pass, Broke: map[string]uint64{}, Counts: newCounts(s)}
+	c := &Campaign{Verdict: Pass, Broke: map[string]uint64{}, First: map[string]uint64{}, Counts: newCounts(s)}
 	began := time.Now()
 	seed := seedOf(o.Strategy)
 	job := func() explore.Trial[searched] {
@@ -100,7 +101,9 @@ func Search(ctx context.Context, s *scenarios.Scenario, o SearchOptions) (*Campa
 			v := &r.Violations[i]
 			c.Verdict = Gravest(c.Verdict, v.Verdict)
 			if !repeated(r.Violations[:i], v.Invariant) {
-				c.Broke[v.Invariant]++
+				if c.Broke[v.Invariant]++; c.Broke[v.Invariant] == 1 {
+					c.First[v.Invariant] = run
+				}
 				wanted = wanted || c.Broke[v.Invariant] <= uint64(o.Keep)
 			}
 		}

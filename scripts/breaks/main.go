@@ -29,6 +29,8 @@ func main() {
 	only := flag.String("only", "", "break only what has one of these names, comma-separated")
 	list := flag.Bool("list", false, "list the breaks and stop")
 	keep := flag.Bool("keep", false, "keep the broken copies and say where they are")
+	search := flag.Int("search", 0, "do not run the suite: search for each break with every strategy, so many runs each, and say which run was the first to find it")
+	small := flag.Bool("exhaustive", false, "with -search: search the small world A16x exhaustively too, -limit each")
 	limit := flag.Duration("limit", 3*time.Minute, "the longest that one run may take")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -47,7 +49,11 @@ func main() {
 		return
 	}
 	h := &harness{seeds: *seeds, limit: *limit, keep: *keep}
-	missed, err := h.all(chosen)
+	find := h.all
+	if *search > 0 {
+		find = func(chosen []breakage) (int, error) { return h.searchAll(chosen, *search, *small) }
+	}
+	missed, err := find(chosen)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "breaks:", err)
 		os.Exit(1)
@@ -56,7 +62,9 @@ func main() {
 		fmt.Fprintf(os.Stderr, "breaks: %d of %d were not caught\n", missed, len(chosen))
 		os.Exit(1)
 	}
-	fmt.Printf("%d breaks, each caught\n", len(chosen))
+	if *search == 0 {
+		fmt.Printf("%d breaks, each caught\n", len(chosen))
+	}
 }
 
 // choose returns the breaks with one of the names, all where names is empty.
