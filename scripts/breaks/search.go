@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"vigil/scripts/sources"
 )
 
 // hunt is one world to search under one design.
@@ -134,7 +136,7 @@ func (h *harness) build(ctx context.Context, b breakage) (program string, clean 
 		return "", nil, err
 	}
 	clean = func() { os.RemoveAll(tree) }
-	if err := copyTree(".", tree); err != nil {
+	if err := sources.Copy(".", tree); err != nil {
 		return "", clean, err
 	}
 	if err := b.apply(tree); err != nil {
