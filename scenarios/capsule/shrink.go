@@ -197,8 +197,9 @@ func (s *Shrunk) write(c *Capsule, name string, want run.Violation, p core.Prote
 		return player.PlayTape(sc, c.Seed, choices, nil)
 	}
 	first := play()
+	misses := append(s.misses(sc, design, p), first.Unfired...)
 	for i := range sc.Steps {
-		sc.Steps[i].Maybe = slices.Contains(first.Unfired, i)
+		sc.Steps[i].Maybe = slices.Contains(misses, i)
 		follows := func(s sim.Step) bool { return s.After == i+1 }
 		if from := s.Result.Steps[i]; from >= 0 && from < len(c.Scenario.Steps) && slices.ContainsFunc(sc.Plan.Steps, follows) {
 			sc.Steps[i].Label = c.Scenario.Steps[from].Label
@@ -230,6 +231,24 @@ func (s *Shrunk) write(c *Capsule, name string, want run.Violation, p core.Prote
 	s.tryFresh(f, small, p)
 	s.File = scenarios.Write(small.Scenario, s.comment(small)...)
 	return nil
+}
+
+// misses are the steps that find nothing to strike in some run of the story,
+// broken or mended.
+func (s *Shrunk) misses(sc *scenarios.Scenario, design string, p core.Protections) (steps []int) {
+	designs := []core.Protections{p}
+	if len(s.Mended) > 0 {
+		m := p
+		m.Set(s.Mended[0], true)
+		designs = append(designs, m)
+	}
+	for _, d := range designs {
+		player := run.NewPlayer(design, d)
+		for seed := range uint64(FreshSeeds) {
+			steps = append(steps, player.Play(sc, seed, nil).Unfired...)
+		}
+	}
+	return steps
 }
 
 // tryFresh plays the story with tapes that have nothing to do with it.

@@ -47,7 +47,7 @@ func (h wantedHole) found(t *testing.T, from uint64) *Capsule {
 		p.Set(name, true)
 		mended = append(mended, run.NewPlayer("document", p))
 	}
-	for seed := from; seed < from+3000; seed++ {
+	for seed := from; seed < from+10_000; seed++ {
 		r, tape := document.Record(random, seed)
 		if len(r.Violations) == 0 || !slices.ContainsFunc(mended, func(p *run.Player) bool {
 			again := p.PlayTape(random, seed, sim.ChoicesFrom(fresh(tape)), nil)
@@ -73,9 +73,9 @@ func (h wantedHole) found(t *testing.T, from uint64) *Capsule {
 func TestTheDocumentsHolesShrinkToSmallStories(t *testing.T) {
 	for _, h := range wantedHoles {
 		t.Run(h.story, func(t *testing.T) {
-			from, each := h.seed, 1
+			from, each, clean := h.seed, 1, 0
 			if os.Getenv("VIGIL_FULL") != "" {
-				from, each = 0, 5
+				from, each = 0, 3
 			}
 			for range each {
 				c := h.found(t, from)
@@ -93,7 +93,15 @@ func TestTheDocumentsHolesShrinkToSmallStories(t *testing.T) {
 				if wrong, _ := reread(t, s.Capsule).Check(); len(wrong) > 0 {
 					t.Errorf("the small capsule does not replay: %+v", wrong)
 				}
+				if s.MendedFails > 0 { // the file says so: a world of every fault may have two holes in one story
+					t.Logf("with %s, %d seeds break something else", s.Mended[0], s.MendedFails)
+					continue
+				}
+				clean++
 				h.runFile(t, s)
+			}
+			if clean == 0 {
+				t.Error("no story fails by this one hole alone")
 			}
 		})
 	}

@@ -215,7 +215,13 @@ func (s *shrinker) try(next *state, planChanged bool) bool {
 	}
 	score := s.score
 	if planChanged && s.scored {
-		if score = s.o.Score(next.plan, fewTapes); score < s.score {
+		// Fewer workers or steps are worth a failure that is rarer, as long as it
+		// is one that other tapes have too.
+		least := s.score
+		if fewer(next.plan, s.now.plan) {
+			least = min(least, 1)
+		}
+		if score = s.o.Score(next.plan, fewTapes); score < least {
 			return false
 		}
 	}
@@ -225,6 +231,10 @@ func (s *shrinker) try(next *state, planChanged bool) bool {
 	}
 	s.now, s.hash, s.score = next, hash, score
 	return true
+}
+
+func fewer(a, b *sim.Plan) bool {
+	return len(a.Workers) < len(b.Workers) || len(a.Steps) < len(b.Steps)
 }
 
 // confirm plays a run twice more.
@@ -242,8 +252,13 @@ func (s *shrinker) confirm(st *state, hash core.Digest) bool {
 // rough leaves out what is not needed before anything is judged by other tapes,
 // which takes long in a large world.
 func (s *shrinker) rough() {
-	s.dropWorkers()
-	s.dropSteps()
+	for range maxRounds {
+		from := s.now
+		s.dropWorkers()
+		if s.dropSteps(); s.now == from {
+			break
+		}
+	}
 	if s.o.Score != nil {
 		s.scored, s.score = true, s.o.Score(s.now.plan, fewTapes)
 	}
