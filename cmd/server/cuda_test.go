@@ -126,6 +126,11 @@ func TestADeadWorkersBytesAreBackOnTheDevice(t *testing.T) {
 	if p.Server.Backend != "cuda" || p.Watch.State != "on" || p.Devices[0].Name != "vigil stand-in device" {
 		t.Errorf("the status says %+v, %+v, %+v", p.Server, p.Watch, p.Devices[0])
 	}
+	r.mu.Lock()
+	if strings.Contains(r.raw.String(), "is no setting") {
+		t.Error("the stand-in's own variables pass for mistyped settings")
+	}
+	r.mu.Unlock()
 	baseline := *p.Devices[0].Used
 	mine := *p.Devices[0].Own
 	one, two := d.worker(r, "--model", "m"), d.worker(r, "--model", "m", "--device", "1")

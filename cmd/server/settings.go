@@ -122,7 +122,7 @@ func (s *settings) mistyped() []string {
 	var warnings []string
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		if !strings.HasPrefix(name, "VIGIL_") {
+		if !strings.HasPrefix(name, "VIGIL_") || strings.HasPrefix(name, "VIGIL_STANDIN_") { // those are the stand-in driver's
 			continue
 		}
 		known := false

@@ -175,7 +175,7 @@ func serve(t testing.TB, args ...string) *server {
 	if !slices.Contains(args, "--bind") {
 		args = append(args, "--bind", "ipc://"+filepath.Join(t.TempDir(), "socket"))
 	}
-	p := begin(t, program(t, append([]string{"run", "--http", "127.0.0.1:0", "--pprof"}, args...)...))
+	p := begin(t, program(t, append([]string{"run", "--backend", "hostshm", "--http", "127.0.0.1:0", "--pprof"}, args...)...))
 	return p.serving()
 }
 
@@ -193,7 +193,7 @@ func (p *process) serving() *server {
 // worker starts one.
 func (s *server) worker(args ...string) *process {
 	s.t.Helper()
-	return begin(s.t, program(s.t, append([]string{"worker", "--connect", s.bind}, args...)...))
+	return begin(s.t, program(s.t, append([]string{"worker", "--backend", "hostshm", "--connect", s.bind}, args...)...))
 }
 
 // browser keeps no connection, whose goroutines would be counted.
