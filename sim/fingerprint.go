@@ -1,6 +1,9 @@
 package sim
 
-import "vigil/core"
+import (
+	"vigil/core"
+	"vigil/core/wire"
+)
 
 // The fingerprint of a world in ticks: two worlds of one plan that behave the
 // same from now on fold the same, whatever their histories. Names are not
@@ -22,6 +25,8 @@ type printer struct {
 	mappings    []uint64    // of each mapping: its fold
 	slots       []uint64    // of each slot: its fold
 	requests    []core.RequestID
+	decoder     wire.Decoder
+	decoded     wire.Request
 }
 
 // Fingerprint folds the state. naming, which may be nil, lets workers change
@@ -219,6 +224,7 @@ func (p *printer) engine(e *engine) {
 		d.Uint(uint64(s.prompt)<<32 | uint64(s.first))
 		d.Uint(uint64(s.count))
 		d.Bool(s.store)
+		d.Bool(s.held)
 		sum += uint64(d)
 	}
 	p.d.Uint(sum)
@@ -313,8 +319,36 @@ func (p *printer) message(who int, m int32, toServer bool, peer core.Peer) uint6
 		c.Bytes(msg.frames.Bytes[msg.frames.Ends[0]:])
 		msg.print = uint64(c) | 1
 	}
-	d.Uint(msg.print)
+	if p.renames() && toServer {
+		p.renamed(&d, msg)
+	} else {
+		d.Uint(msg.print)
+	}
 	return uint64(d)
+}
+
+// renamed folds a request by what it says and not by whom it names.
+func (p *printer) renamed(d *core.Digest, msg *message) {
+	p.decoder.ChunkTokens, p.decoder.Legacy = p.w.decoder.ChunkTokens, p.w.decoder.Legacy
+	r := &p.decoded
+	p.decoder.Decode(&msg.frames, r)
+	d.Uint(uint64(r.Type)<<8 | uint64(r.Failure))
+	d.Uint(p.naming.Instance(r.Instance))
+	d.Bool(r.NoInstance)
+	d.Uint(uint64(r.TPSize))
+	d.Uint(uint64(r.Skip))
+	d.Uint(uint64(r.Timeout))
+	d.Uint(r.Before)
+	d.Bytes(r.Event)
+	d.Uint(p.Engine(r.RequestID))
+	d.Uint(p.Engine(r.Key.RequestID))
+	d.Uint(uint64(r.Key.Start)<<32 | uint64(r.Key.End))
+	for i := range r.Key.Chunks {
+		d.Uint(r.Key.Chunks[i].Low())
+	}
+	for _, b := range r.Blocks {
+		d.Uint(uint64(b))
+	}
 }
 
 // waits returns what in worker who waits for the reply to a uid.
@@ -356,6 +390,9 @@ func (p *printer) memory() {
 	var sum uint64
 	for i := range m.allocations {
 		a := &m.allocations[i]
+		if a.worker < 0 {
+			continue
+		}
 		d := core.Digest(p.allocation(int32(i)))
 		d.Uint(uint64(a.open))
 		d.Uint(a.bytes)
@@ -449,6 +486,23 @@ func (p *printer) event(e *event) uint64 {
 // fingerprint what its names stand for.
 
 func (p *printer) Instance(id core.InstanceID) uint64 { return p.naming.Instance(id) }
+
+// Renames reports whether workers change places.
+func (p *printer) Renames() bool { return p.renames() }
+
+// Engine returns what stands for an engine's request, by its name on the wire.
+func (p *printer) Engine(request []byte) uint64 {
+	var id uint64
+	for _, c := range request {
+		if c < '0' || c > '9' { // of the raw client
+			d := core.Digest(19)
+			d.Bytes(request)
+			return uint64(d)
+		}
+		id = 10*id + uint64(c-'0')
+	}
+	return p.naming.Request(core.RequestID(id))
+}
 
 // Peer renames the worker in a connection's name.
 func (p *printer) Peer(peer core.Peer) uint64 {

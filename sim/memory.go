@@ -138,7 +138,13 @@ func (m *memory) serverGone() {
 // allocate gives a life of a worker its memory and returns its number.
 func (m *memory) allocate(worker int, life uint64, blocks, blockBytes int) int {
 	slot := -1
+	if m.world.grain > 0 {
+		slot = m.placeInTicks(worker, life)
+	}
 	for i := range m.allocations {
+		if slot >= 0 {
+			break
+		}
 		if a := &m.allocations[i]; a.worker < 0 || a.worker == worker && a.open == 0 && a.life != life {
 			slot = i
 			break

@@ -138,6 +138,21 @@ func (w *World) nextRequest(who int) core.RequestID {
 	return *n*core.RequestID(len(w.engines)+1) + core.RequestID(who)
 }
 
+// placeInTicks finds the place of a worker's allocation. Its number is in the
+// handle, so it must not tell which of two workers came first.
+func (m *memory) placeInTicks(worker int, life uint64) int {
+	for slot := worker; ; slot += len(m.world.engines) {
+		for slot >= len(m.allocations) {
+			m.allocations = extended(m.allocations)
+			a := &m.allocations[len(m.allocations)-1]
+			*a = allocation{worker: -1, tags: a.tags[:0]}
+		}
+		if a := &m.allocations[slot]; a.worker < 0 || a.open == 0 && a.life != life {
+			return slot
+		}
+	}
+}
+
 // playTicks plays every event up to end, which then is the present.
 func (w *World) playTicks(end core.Time) {
 	for {

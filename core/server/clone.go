@@ -72,6 +72,11 @@ type World interface {
 	Operation(core.Op) uint64
 	Mapping(core.Mapping) uint64
 	Slot(core.Slot) uint64
+	// Renames says that instances change places, so that what a registration
+	// named its memory by does not count: each has one. Engine is then what
+	// stands for an engine's request.
+	Renames() bool
+	Engine(request []byte) uint64
 }
 
 // FingerprintIn is Fingerprint of a server within a world.
@@ -121,6 +126,23 @@ func (f *folder) asked(peer core.Peer, uid []byte, op core.Op) {
 	}
 }
 
+// content folds what a registration says, but for a world in which it says who
+// says it.
+func (f *folder) content(d core.Digest) {
+	if f.w == nil || !f.w.Renames() {
+		f.d.Uint(uint64(d))
+	}
+}
+
+// engine folds the name of an engine's request.
+func (f *folder) engine(request []byte) {
+	if f.w == nil || !f.w.Renames() {
+		f.d.Bytes(request)
+	} else {
+		f.d.Uint(f.w.Engine(request))
+	}
+}
+
 func (f *folder) operation(op core.Op) {
 	if f.w != nil {
 		f.d.Uint(f.w.Operation(op))
@@ -147,7 +169,7 @@ func (f *folder) entry(e *entry) {
 	f.d.Since(f.now, e.lastSeen)
 	f.d.Uint(e.bytes)
 	if e.about != nil {
-		f.d.Uint(uint64(e.about.content[0]))
+		f.content(e.about.content[0])
 	}
 	f.d.Bool(f.s.layouts.holders.find(uint64(e.incarnation)) >= 0)
 }
@@ -178,7 +200,6 @@ func (f *folder) unordered() {
 		l := &s.layouts.known.entries[pos]
 		d := core.Digest(2)
 		d.Uint(l.hash)
-		d.Uint(uint64(l.descriptor))
 		d.Uint(uint64(l.holders))
 		sum += uint64(d)
 	}
@@ -234,7 +255,7 @@ func (f *folder) sessions() {
 	f.d.Uint(uint64(s.sessions.live()))
 	for pos := s.sessions.first(); pos >= 0; pos = s.sessions.after(pos) {
 		e := &s.sessions.entries[pos]
-		f.d.Bytes(e.id)
+		f.engine(e.id)
 		f.d.Uint(uint64(e.start))
 		f.d.Uint(uint64(e.hits))
 		f.d.Uint(uint64(e.ranks))
@@ -259,7 +280,7 @@ func (f *folder) waiting() {
 		j := &s.jobs.jobs[pos]
 		f.peer(j.peer)
 		f.asked(j.peer, j.uid, 0)
-		f.d.Bytes(j.request)
+		f.engine(j.request)
 		f.d.Since(f.now, j.deadline)
 	}
 	outer, sum := f.d, uint64(0)
@@ -307,9 +328,9 @@ func (f *folder) queue(q *queue) {
 			f.wanted(r.Instance, r.Before)
 		}
 		f.d.Bytes(r.Event)
-		f.d.Bytes(r.RequestID)
+		f.engine(r.RequestID)
 		f.d.Bytes(r.Key.Model)
-		f.d.Bytes(r.Key.RequestID)
+		f.engine(r.Key.RequestID)
 		f.d.Uint(uint64(r.Key.WorldSize))
 		f.d.Uint(uint64(r.Key.Worker))
 		f.d.Uint(uint64(r.Key.Start))
@@ -324,7 +345,9 @@ func (f *folder) queue(q *queue) {
 		for _, end := range r.BlockEnds {
 			f.d.Uint(uint64(end))
 		}
-		contentOf(&f.d, r)
+		var content core.Digest
+		contentOf(&content, r)
+		f.content(content)
 	}
 }
 

@@ -53,6 +53,7 @@ var leftOut = map[string]string{
 	"holder.instance":          "folded with the entry that holds the share",
 	"holder.kind":              "folded with the entry that holds the share",
 	"holder.layout":            "folded with the entry that holds the share",
+	"layout.descriptor":        "of the newest holder, and told to nobody",
 	"layout.model":             "its hash is folded",
 	"layout.world":             "its hash is folded",
 	"rope.incarnation":         "a name",

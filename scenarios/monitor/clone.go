@@ -27,6 +27,7 @@ func (m *Set) Found() int { return len(m.violations) + m.dropped }
 type Naming interface {
 	Worker(int) int
 	Instance(core.InstanceID) uint64
+	Request(core.RequestID) uint64
 }
 
 // Fingerprint folds what the monitors remember, so that two sets that judge the
@@ -156,7 +157,7 @@ func (f *folder) instance(i int32) uint64 {
 	for at := in.requests; at != 0; at = f.m.requests[at-1].next {
 		q := &f.m.requests[at-1]
 		r := core.Digest(8)
-		r.Uint(q.id)
+		r.Uint(f.naming.Request(core.RequestID(q.id)))
 		r.Uint(uint64(q.at))
 		r.Uint(packed(q.store, q.held))
 		sum += uint64(r)

@@ -72,8 +72,8 @@ func (j *Judge) Fingerprint(naming monitor.Naming) core.Digest {
 	for id := range j.requests {
 		if q := &j.requests[id]; q.state != requestNone {
 			v := core.Digest(4)
-			v.Uint(uint64(id))
-			v.Uint(uint64(q.state)<<32 | uint64(uint32(q.worker)))
+			v.Uint(naming.Request(core.RequestID(id)))
+			v.Uint(uint64(q.state)<<32 | uint64(uint32(naming.Worker(int(q.worker)))))
 			if q.state == requestOpen {
 				v.Uint(uint64(q.at))
 			}

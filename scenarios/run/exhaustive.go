@@ -26,9 +26,9 @@ type ExhaustOptions struct {
 	FailFast bool
 	Progress func(ExhaustProgress)
 
-	everyOrder, everyPath bool // for the tests of what is saved
-	doubt                 func(w *sim.World, event int, was, is core.Digest)
-	ended                 func(end core.Digest, violations []Violation)
+	everyOrder, everyPath, nobodyAlike bool // for the tests of what is saved
+	doubt                              func(w *sim.World, event int, was, is core.Digest)
+	ended                              func(end core.Digest, violations []Violation)
 }
 
 // DefaultTick divides every window of the default settings.
@@ -172,6 +172,9 @@ func Exhaust(s *scenarios.Scenario, design string, p core.Protections, o Exhaust
 	}
 	if o.ended != nil {
 		x.Ended = func(end core.Digest, w exhaustive.Witness) { o.ended(end, w.(*witness).violations(s, design)) }
+	}
+	if o.nobodyAlike {
+		x.Alike = nil
 	}
 	c := x.Run()
 	r.States, r.Transitions, r.Schedules, r.Merged, r.Skipped = c.States, c.Transitions, c.Schedules, c.Merged, c.Skipped

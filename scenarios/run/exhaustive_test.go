@@ -341,3 +341,46 @@ func TestAStateThatIsMetAgainLeadsToTheSame(t *testing.T) {
 		}
 	}
 }
+
+// Workers that nothing tells apart may change places: what they hold and do then
+// counts once, and nothing that breaks is lost.
+func TestAlikeWorkersCountOnce(t *testing.T) {
+	s := parsed(t, tinyHead+`
+workers:
+  everyone: {start: 500ms, warmup: 500ms, memory: {blocks: 4}}
+  w1: {}
+  w2: {}
+  w3: {}
+until: 60s
+steps:
+  - {at: 45s, register: w1}
+`)
+	for design, p := range map[string]core.Protections{"document": core.Document(), "hardened": core.Hardened()} {
+		apart, err := Exhaust(s, design, p, ExhaustOptions{everyOrder: true, nobodyAlike: true, MaxStates: 2_000_000})
+		if err != nil || !apart.Complete {
+			t.Fatal(err, apart.Reason)
+		}
+		alike, err := Exhaust(s, design, p, ExhaustOptions{MaxStates: 2_000_000})
+		if err != nil || !alike.Complete {
+			t.Fatal(err, alike.Reason)
+		}
+		t.Logf("%s: %d states with w2 and w3 as one, %d apart; %d ends, %d apart; found %q", design, alike.States, apart.States, alike.Schedules, apart.Schedules, kinds(alike.Violations))
+		if 10*alike.States > 7*apart.States {
+			t.Errorf("%s: %d states instead of %d: two workers that change places should save near half", design, alike.States, apart.States)
+		}
+		// Which of the two a violation names is chance; that one is named is not.
+		words := strings.NewReplacer("w2", "w2 or w3", "w3", "w2 or w3")
+		if a, b := words.Replace(kinds(alike.Violations)), words.Replace(kinds(apart.Violations)); !sameKinds(a, b) {
+			t.Errorf("%s: found %q instead of %q", design, a, b)
+		}
+	}
+}
+
+func sameKinds(a, b string) bool {
+	set := func(text string) []string {
+		words := strings.Split(text, "; ")
+		slices.Sort(words)
+		return slices.Compact(words)
+	}
+	return slices.Equal(set(a), set(b))
+}
