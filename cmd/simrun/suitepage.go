@@ -81,7 +81,7 @@ func (f *runFlags) lead(r *request, suite *reports.Suite) {
 	}
 	p := newPlayer(r.design)
 	left := maxLed
-	for i := range suite.Scenarios {
+	for i := range suite.Scenarios[:min(len(suite.Scenarios), len(r.list))] { // behind them come the capsules of the corpus
 		v := suite.Scenarios[i].Reported()
 		if v == nil || v.Token == "" || left == 0 {
 			continue
