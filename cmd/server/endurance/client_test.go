@@ -187,10 +187,15 @@ func (m *memory) register(id core.InstanceID) wire.Request {
 	return r
 }
 
+// afterRegister is above the uid of every register of a test: a client's uids
+// count up, and a transfer with a lower one than its instance's register is
+// taken for an earlier context's (B21).
+const afterRegister = 1 << 20
+
 // transferOf stores or retrieves so many chunks of a prompt that nobody else
 // has: its first token is the serial. The blocks begin at from.
 func transferOf(t wire.Type, id core.InstanceID, serial uint64, chunks, from int) wire.Request {
-	r := wire.Request{Type: t, UIDNumber: serial, Instance: id, Event: make([]byte, 64)}
+	r := wire.Request{Type: t, UIDNumber: afterRegister + serial, Instance: id, Event: make([]byte, 64)}
 	r.Key = wire.Key{Model: []byte("m"), WorldSize: 1, End: int64(chunks * chunkTokens), RequestID: []byte("r"), Tokens: make([]uint32, chunks*chunkTokens)}
 	r.Key.Tokens[0], r.Key.Tokens[1] = uint32(serial), uint32(serial>>32)
 	for i := 2; i < len(r.Key.Tokens); i++ {
