@@ -51,9 +51,20 @@ func BugReport(sc *Scenario, design string) string {
 	return b.String()
 }
 
+// inWords says what a design is: "design document" alone reads like a paper.
+func inWords(design string) string {
+	switch design {
+	case "document":
+		return `"document" (as the design document has it)`
+	case "hardened":
+		return `"hardened" (every protection on)`
+	}
+	return fmt.Sprintf("%q", design)
+}
+
 // failure writes one paragraph; led says that what led there is told too.
 func failure(b *bytes.Buffer, sc *Scenario, design string, width int, on ink, led bool) {
-	head := fmt.Sprintf("%s  %s, design %s", strings.ToUpper(string(sc.Verdict)), sc.title(), design)
+	head := fmt.Sprintf("%s  %s, design %s", strings.ToUpper(string(sc.Verdict)), sc.title(), inWords(design))
 	for i, l := range wrap(head, width) {
 		if i == 0 { // the first line holds the verdict, and the name where it fits
 			word, rest, _ := strings.Cut(l, " ")

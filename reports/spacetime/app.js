@@ -35,7 +35,7 @@ spacetime.show = (run, root, options) => {
       const facts = el("div", { class: "why" });
       facts.append(el("p", { class: "headline" },
         el("span", { class: "chip " + (v.declared ? "warn" : "bad") }, v.declared ? sort + ", EXPECTED" : sort), " ",
-        el("b", {}, expects ? "What the scenario expects did not come: " + v.invariant.slice(7) : v.invariant), expects ? "" : " broke",
+        el("b", {}, expects ? "Not as the scenario expects: " + v.invariant.slice(7) : v.invariant), expects ? " does not hold" : " broke",
         v.actors.length ? " for " : "", v.actors.length ? el("b", {}, v.actors.join(", ")) : "",
         " at ", el("button", { class: "small moment", onclick: () => go(v.at, true), title: "go to this moment" }, at(v.at))));
       facts.append(el("p", { class: "reason" }, v.message));

@@ -54,8 +54,8 @@ func (m *Set) convergeCheck(w int32, now core.Time) {
 	if now <= deadline || k.lastFailure == core.FailOutOfMemory || m.toldStuck(k) || !m.first(converge, w) {
 		return
 	}
-	m.report(converge, deadline, fmt.Sprintf("%s has no %s context, owed since %s: %s",
-		m.name(w), kindNames[kind], seconds(since), m.whyEmpty(k, in, kind)), w)
+	m.report(converge, deadline, fmt.Sprintf("%s has no %s context, owed since %s within %s: %s",
+		m.name(w), kindNames[kind], seconds(since), seconds(core.Time(deadline.Sub(since))), m.whyEmpty(k, in, kind)), w)
 }
 
 // toldStuck reports whether the worker's old mapping is stuck and its register

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"vigil/core"
+	"vigil/core/wire"
 	"vigil/scenarios"
 	"vigil/sim"
 )
@@ -284,9 +285,9 @@ func (st *Story) WordsOf(r *core.Record, worker int) string {
 		if r.Flag {
 			answer = "with an answer"
 		}
-		return fmt.Sprintf("refuses request type %d %s%s", r.A, answer, failed)
+		return fmt.Sprintf("refuses a %s %s%s", wire.Type(r.A), answer, failed)
 	case core.PoolFull:
-		return fmt.Sprintf("has no room for request type %d%s", r.A, failed)
+		return fmt.Sprintf("has no room for a %s%s", wire.Type(r.A), failed)
 	case core.ServerWarned, core.WorkerWarned:
 		return "WARNING" + failed
 
