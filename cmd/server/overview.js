@@ -116,8 +116,7 @@
     for (const [kind, list] of [["server-driven", s.server_driven], ["engine-driven", s.engine_driven]]) for (const i of list.instances) {
       if (word && !i.instance.includes(word) && !i.model.toLowerCase().includes(word)) continue;
       if (silentOnly && !(i.window_seconds > 0 && i.last_seen_age_seconds > i.window_seconds / 2)) continue;
-      const age = i.last_transfer_age_seconds;
-      const progress = age === undefined ? "" : age === null ? "none yet" : span(age) + " ago";
+      const progress = i.has_transferred ? span(i.progress_age_seconds) + " ago" : "none yet";
       rows.push([identity(i.instance), kind, i.model + " x" + i.world_size, size(i.bytes), silence(i.last_seen_age_seconds, i.window_seconds), i.has_liveness_signal ? "yes" : "not yet", progress, i.times_reaped ? chip(i.times_reaped + " times", "warn") : ""]);
     }
     const all = s.server_driven.total + s.engine_driven.total, shown = s.server_driven.instances.length + s.engine_driven.instances.length;
