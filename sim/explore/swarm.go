@@ -34,7 +34,8 @@ func (j *swarmJob) Decide(run uint64) *sim.Choices {
 	j.run = run
 	j.inner.Reseed(uint64(diceOf(j.seed, run, 1)))
 	d := diceOf(j.seed, run, 2)
-	j.on = d.next() & d.next() // a quarter of them: few kinds, often
+	first, second := d.next(), d.next()
+	j.on = first & second // a quarter of them: few kinds, often
 	j.choices.Record(nil)
 	return j.choices
 }
