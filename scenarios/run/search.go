@@ -50,7 +50,13 @@ type Campaign struct {
 	Broke    map[string]uint64 // runs that broke each invariant
 	First    map[string]uint64 // the first of them, from 0
 	Counts   *Counts           // of what the runs had, and which failed
+
+	again []Finding // the first runs, which are played twice
 }
+
+// playedTwice is how many of the first runs are played once more: the same
+// decisions must give the same run, or no other word of the search counts.
+const playedTwice = 4
 
 // looksFor reports whether a violation is what a search looks for. That a step
 // found nothing to strike is not: the tape chose its moment.
@@ -89,6 +95,9 @@ func Search(ctx context.Context, s *scenarios.Scenario, o SearchOptions) (*Campa
 		Runs: o.Runs, For: o.For, Jobs: o.Jobs, Stop: o.Stop, Shard: o.Shard, Shards: o.Shards, Progress: o.Progress,
 	}, job, func(run uint64, out *explore.Outcome, more *searched) {
 		r := &more.run
+		if len(c.again) < playedTwice {
+			c.again = append(c.again, Finding{Run: run, Hash: r.Hash, Tape: out.Tape, Result: *r})
+		}
 		c.Events += r.Events
 		c.Sim += r.End
 		c.Tally.Add(&r.Met)
@@ -135,27 +144,58 @@ func (p *Player) planOf(s *scenarios.Scenario) *sim.Plan {
 	return s.Plan // the run panicked
 }
 
-// record plays the findings once more to record their tapes, where the strategy
-// did not. The same decisions must give the same run.
+// record plays the first runs and the findings once more, which records the
+// tapes of those whose strategy did not.
 func (c *Campaign) record(s *scenarios.Scenario, o SearchOptions) {
 	decider := o.Strategy.Job()
 	p := NewPlayer(o.Design, o.Protections)
+	for i := range c.again {
+		f := &c.again[i]
+		if v := f.replay(s, p, decider); v != nil {
+			c.differs(f.Run, v)
+			f.Violations = append(f.Violations, *v)
+			c.Findings = append(c.Findings, *f)
+			c.Found++
+			break // one is enough: the others differ as well
+		}
+	}
 	for i := range c.Findings {
 		f := &c.Findings[i]
 		if f.Tape != nil {
 			continue
 		}
-		choices := decider.Decide(f.Run)
+		if v := f.replay(s, p, decider); v != nil {
+			c.differs(f.Run, v)
+			f.Violations = append(f.Violations, *v)
+		}
+	}
+}
+
+// replay plays a run once more; it returns what is wrong where it is another.
+func (f *Finding) replay(s *scenarios.Scenario, p *Player, decider explore.Decider) *Violation {
+	var choices *sim.Choices
+	if f.Tape != nil {
+		choices = sim.ChoicesFrom(&sim.Tape{Streams: slices.Clip(f.Tape.Streams)}) // a reader of its own
+	} else {
+		choices = decider.Decide(f.Run)
 		f.Tape = &sim.Tape{}
 		choices.Record(f.Tape)
-		again := p.PlayTape(s, f.Result.Seed, choices, nil)
-		if again.Hash != f.Hash {
-			c.Verdict = Gravest(c.Verdict, Nondeterminism)
-			f.Violations = append(f.Violations, Violation{
-				Seed: f.Result.Seed, Invariant: "determinism", Verdict: Nondeterminism, At: again.End,
-				Message: fmt.Sprintf("the same decisions gave %d events with hash %016x, then %d with %016x", f.Result.Events, uint64(f.Hash), again.Events, uint64(again.Hash)),
-			})
-		}
+	}
+	again := p.PlayTape(s, f.Result.Seed, choices, nil)
+	if again.Hash == f.Hash {
+		return nil
+	}
+	return &Violation{
+		Seed: f.Result.Seed, Invariant: "determinism", Verdict: Nondeterminism, At: again.End,
+		Message: fmt.Sprintf("the same decisions gave %d events with hash %016x, then %d with %016x", f.Result.Events, uint64(f.Hash), again.Events, uint64(again.Hash)),
+	}
+}
+
+// differs counts a run that was another when it was played again.
+func (c *Campaign) differs(run uint64, v *Violation) {
+	c.Verdict = Gravest(c.Verdict, v.Verdict)
+	if c.Broke[v.Invariant]++; c.Broke[v.Invariant] == 1 {
+		c.First[v.Invariant] = run
 	}
 }
 

@@ -1,0 +1,124 @@
+package run
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"vigil/core"
+	"vigil/scenarios"
+	"vigil/sim"
+	"vigil/sim/explore"
+)
+
+// theRandom is the scenario of drawn worlds.
+func theRandom(t *testing.T) *scenarios.Scenario {
+	t.Helper()
+	list, err := scenarios.Find("random")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list[0]
+}
+
+func searchFor(t *testing.T, s *scenarios.Scenario, o SearchOptions) *Campaign {
+	t.Helper()
+	c, err := Search(context.Background(), s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A search by any strategy comes to the same with one job and with three, and
+// each of its findings is a run that its tape gives again.
+func TestASearchOfWorldsIsTheSameAtAnyNumberOfJobs(t *testing.T) {
+	random := theRandom(t)
+	strategies := map[string]func() explore.Strategy{
+		"random":   func() explore.Strategy { return &explore.Random{First: 40} },
+		"swarm":    func() explore.Strategy { return &explore.Swarm{Seed: 4} },
+		"pct":      func() explore.Strategy { return &explore.PCT{Seed: 4, Depth: 3, Steps: 2000} },
+		"coverage": func() explore.Strategy { return &explore.Coverage{Seed: 4} },
+	}
+	for name, fresh := range strategies {
+		o := SearchOptions{Design: "document", Protections: core.Document(), Runs: 130, Jobs: 1, Strategy: fresh()}
+		one := searchFor(t, random, o)
+		o.Jobs, o.Strategy = 3, fresh()
+		three := searchFor(t, random, o)
+		if one.Report != three.Report || one.Tally != three.Tally || len(one.Findings) != len(three.Findings) || one.Verdict != three.Verdict {
+			t.Errorf("%s: one job gave %d runs and %d findings, three %d and %d", name, one.Runs, len(one.Findings), three.Runs, len(three.Findings))
+		}
+		if one.Found == 0 || len(one.Findings) == 0 {
+			t.Errorf("%s found nothing of the document's holes in %d runs", name, one.Runs)
+		}
+		p := NewPlayer(o.Design, o.Protections)
+		for i := range three.Findings {
+			f := &three.Findings[i]
+			f.Tape.Rewind()
+			if r := p.PlayTape(random, 0, sim.ChoicesFrom(f.Tape), nil); r.Hash != f.Hash {
+				t.Errorf("%s: the tape of run %d gives another run", name, f.Run)
+			}
+		}
+	}
+}
+
+// A protection that is off is a planted cause: without the second look before a
+// reap, it is the freeze of the server, and nothing else, that false reaps come
+// with.
+func TestTheFaultThatDidItIsNamed(t *testing.T) {
+	p := core.Hardened()
+	p.LookBeforeReap = false
+	runs := uint64(600)
+	if testing.Short() {
+		runs = 300
+	}
+	c := searchFor(t, theRandom(t), SearchOptions{Design: "hardened", Protections: p, Strategy: &explore.Random{}, Runs: runs})
+	for _, b := range c.Counts.Blame() {
+		if b.Invariant != "NO-FALSE-REAP" {
+			continue
+		}
+		if len(b.Causes) == 0 || b.Causes[0].Name != "server-freeze for longer than the window" {
+			t.Errorf("the first cause of %d false reaps is %+v", b.Failed, b.Causes)
+		}
+		return
+	}
+	t.Errorf("without the second look nobody was reaped in error: %v", c.Broke)
+}
+
+// The first runs are played twice. Where that gives another run, nothing else
+// that the search says can be believed.
+func TestASearchSaysWhenARunIsNotItself(t *testing.T) {
+	list := story(t, quiet+"expect:\n  - not-reaped: w1\n")
+	strategy := &unsteady{}
+	c := searchFor(t, list[0], SearchOptions{Design: "hardened", Protections: core.Hardened(), Strategy: strategy, Runs: 10, Jobs: 1})
+	if c.Verdict != Nondeterminism || c.Broke["determinism"] != 1 || len(c.Findings) == 0 {
+		t.Errorf("verdict %s, %v", c.Verdict, c.Broke)
+	}
+}
+
+// unsteady decides otherwise each time that it is asked about the same run.
+type unsteady struct {
+	explore.Random
+	asked uint64
+}
+
+func (u *unsteady) Job() explore.Decider { return u }
+
+func (u *unsteady) Decide(uint64) *sim.Choices {
+	u.asked++
+	return sim.NewChoices(u.asked)
+}
+
+// A search that stops at its first finding has looked no further, and one whose
+// time is up has found what it has.
+func TestASearchStops(t *testing.T) {
+	o := SearchOptions{Design: "document", Protections: core.Document(), Strategy: &explore.Random{}, Runs: 500, Jobs: 2, Stop: true}
+	c := searchFor(t, theRandom(t), o)
+	if c.Found != 1 || len(c.Findings) != 1 || c.Findings[0].Run != c.Runs-1 {
+		t.Errorf("%d found in %d runs, %d kept", c.Found, c.Runs, len(c.Findings))
+	}
+	o.Runs, o.For, o.Stop, o.Strategy = 0, 50*time.Millisecond, false, &explore.Random{}
+	if c = searchFor(t, theRandom(t), o); c.Runs == 0 || !c.Whole {
+		t.Errorf("%d runs in 50 ms", c.Runs)
+	}
+}
