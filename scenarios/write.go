@@ -39,8 +39,8 @@ func Write(s *Scenario, comment ...string) []byte {
 	if s.Random == "" {
 		w.expectations()
 		w.breaks()
-		w.covers()
 	}
+	w.covers()
 	if s.RealSkip != "" {
 		fmt.Fprintf(&w.b, "\nreal: {skip: %s}\n", quoted(s.RealSkip))
 	}

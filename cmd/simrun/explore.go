@@ -348,6 +348,9 @@ func (e *exploration) fill(row *reports.Campaign, c *run.Campaign) {
 	if len(c.Findings) > 0 {
 		row.FirstRun = c.Findings[0].Run + 1
 	}
+	for i := range c.Missed { // no single run shows it: it has no seed and no capsule
+		row.Violations = append(row.Violations, violationOf(&c.Missed[i]))
+	}
 	row.Blame = blameOf(c.Counts)
 	if e.shard.of > 0 {
 		row.Parts = &reports.CampaignPart{FeatureSet: c.Set.Bytes(), Factors: c.Counts.Names, With: c.Counts.With}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,6 +108,23 @@ func (u *unsteady) Job() explore.Decider { return u }
 func (u *unsteady) Decide(uint64) *sim.Choices {
 	u.asked++
 	return sim.NewChoices(u.asked)
+}
+
+// A search in which nobody is ever served breaks no promise, and is no pass.
+func TestASearchThatMeetsNothingIsNoPass(t *testing.T) {
+	text := quiet + "expect:\n  - happened: {record: ping-failed, times: 0}\ncovers: {states: [serving-pinged]}\n"
+	for idle, want := range map[string]Verdict{"": Pass, "idle: true, ": Missed} {
+		list := story(t, strings.Replace(text, "w1: {start: 0s, ", "w1: {"+idle+"start: 0s, ", 1))
+		o := SearchOptions{Design: "hardened", Protections: core.Hardened(), Strategy: &explore.Random{}, Runs: enoughRuns}
+		c := searchFor(t, list[0], o)
+		if c.Verdict != want || (want == Missed) != (len(c.Missed) == 1) {
+			t.Errorf("%q: verdict %s, %+v", idle, c.Verdict, c.Missed)
+		}
+		o.Runs = enoughRuns - 1
+		if c = searchFor(t, list[0], o); c.Verdict != Pass {
+			t.Errorf("%d runs are too few to tell, and it is %s", o.Runs, c.Verdict)
+		}
+	}
 }
 
 // A search that stops at its first finding has looked no further, and one whose

@@ -51,6 +51,10 @@ type Campaign struct {
 	First    map[string]uint64 // the first of them, from 0
 	Counts   *Counts           // of what the runs had, and which failed
 
+	// Missed is what the file covers and no run met; nil where too few were
+	// played to tell, and in a shard.
+	Missed []Violation
+
 	again []Finding // the first runs, which are played twice
 }
 
@@ -123,6 +127,9 @@ func Search(ctx context.Context, s *scenarios.Scenario, o SearchOptions) (*Campa
 	c.Wall = time.Since(began)
 	c.record(s, o)
 	c.Coverage = c.coverage(s, &o)
+	if c.Whole && c.Runs >= enoughRuns && o.Shards <= 1 {
+		c.missed(s, &o)
+	}
 	return c, nil
 }
 
@@ -134,6 +141,35 @@ func seedOf(strategy explore.Strategy) func(run uint64) uint64 {
 		first = r.First
 	}
 	return func(run uint64) uint64 { return first + run }
+}
+
+// enoughRuns is how many runs a search has to play before what it never met
+// counts: a strategy may keep to a corner for a while.
+const enoughRuns = 100
+
+// missed says which faults and states the file covers that no run met. A search
+// in which nobody is ever served finds nothing, and shows nothing.
+func (c *Campaign) missed(s *scenarios.Scenario, o *SearchOptions) {
+	for _, cover := range s.CoversOf(o.Design, o.Protections) {
+		met := 1
+		switch cover.Kind {
+		case scenarios.CoverFault:
+			met = c.Tally.Faults[cover.Number]
+		case scenarios.CoverState:
+			met = c.Tally.States[cover.Number]
+		}
+		if met > 0 {
+			continue
+		}
+		c.Verdict = Gravest(c.Verdict, Missed)
+		if c.Broke["covers"]++; c.Broke["covers"] == 1 {
+			c.First["covers"] = c.Runs - 1
+		}
+		c.Missed = append(c.Missed, Violation{
+			Invariant: "covers", Verdict: Missed,
+			Message: fmt.Sprintf("%s:%d: the file covers the %s %s, and none of %d runs met it", s.File, cover.Line, cover.Kind, cover.Name, c.Runs),
+		})
+	}
 }
 
 // planOf is the plan of the scenario's last run.
