@@ -244,10 +244,8 @@ func (s *step) deep(to, from *slice) {
 		copy(unsafe.Slice((*byte)(to.data), size), unsafe.Slice((*byte)(from.data), size))
 		return
 	}
-	d, f := to.data, from.data
-	for range n {
-		s.each.run(d, f)
-		d, f = unsafe.Add(d, s.each.size), unsafe.Add(f, s.each.size)
+	for i := range uintptr(n) { // no pointer is ever made past the last element
+		s.each.run(unsafe.Add(to.data, i*s.each.size), unsafe.Add(from.data, i*s.each.size))
 	}
 }
 
