@@ -95,7 +95,7 @@ func (x *Explanation) Write(w io.Writer, width int, colour bool, quiet bool) err
 		if err := x.Diagram.Write(&b, width, colour); err != nil {
 			return err
 		}
-		b.WriteString(on.paint(dim, "  │ runs  ┊ stands still  ╎ its link is cut  ✖ its process ends  ─✗─ did not arrive or had no answer in time\n"))
+		b.WriteString(on.paint(dim, "  │ runs  ┊ stands still  ╎ its link is cut  ✖ its process ends\n  ─✗─ did not arrive, or had no answer in time\n"))
 		if len(x.Left) > 0 {
 			para(2, on.paint(dim, "Not shown: "+strings.Join(x.Left, ", ")+"."))
 		}
@@ -165,7 +165,7 @@ func (x *Explanation) doom(b *bytes.Buffer, on ink, para func(int, string)) {
 		n := p.Failed * doomBar / max(1, d.Forks)
 		mark, style := "", ""
 		if d.After > 0 && i == d.After {
-			mark, style = "  ◄ the moment of doom lies before this", red
+			mark, style = "  ◄ doom lies before this", red
 		}
 		fmt.Fprintf(b, "  %11.3fs  %s%s %3d%%%s\n", float64(p.At)/1e9, on.paint(style, strings.Repeat("█", n)), strings.Repeat("·", doomBar-n), 100*p.Failed/max(1, d.Forks), mark)
 	}

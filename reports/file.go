@@ -13,8 +13,13 @@ import (
 // WriteFile writes a whole file or leaves what was there: the bytes go to a
 // temporary file beside it, which is renamed when they are on the disk. A run
 // that is killed, or a full disk, never leaves half a report for a CI job to
-// believe. Missing folders above it are made.
+// believe. Missing folders above it are made. What is there and is no regular
+// file, such as a pipe or the null device, is written into: a rename would put a
+// file in its place.
 func WriteFile(path string, write func(io.Writer) error) (err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return writeInto(path, write)
+	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make the folder of %s: %w", path, err)
@@ -47,6 +52,19 @@ func WriteFile(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// writeInto writes to what is there already.
+func writeInto(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, cause(err))
+	}
+	b := bufio.NewWriter(f)
+	if err := errors.Join(write(b), b.Flush(), f.Close()); err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, cause(err))
+	}
+	return nil
 }
 
 // cause strips the temporary file's name, which nobody asked for.

@@ -219,7 +219,8 @@ func planVerdict(p *Plan) []string {
 		if !p.Within {
 			word = "The least bad is"
 		}
-		lines = append(lines, fmt.Sprintf("%s --worker-reap-timeout-seconds %s with a heartbeat each %s. %s", word, trimmed(s.Window), planTime(s.Interval), p.Why))
+		lines = append(lines, fmt.Sprintf("%s --worker-reap-timeout-seconds %s with a heartbeat each %s: %s false reaps a worker-year, %s a year over all workers. %s",
+			word, trimmed(s.Window), planTime(s.Interval), figure(s.FalseReaps), figure(s.Fleet), p.Why))
 	} else {
 		lines = append(lines, p.Why)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -276,5 +277,32 @@ func TestAStoppedSuiteListsWhatRan(t *testing.T) {
 	text := string(render(t, func(w io.Writer) error { return Table(w, s, 80, false) }))
 	if strings.Contains(text, "unreached") || !strings.Contains(text, "half-way") || !strings.Contains(text, "1 cut short, 1 not reached") {
 		t.Errorf("it reads:\n%s", text)
+	}
+}
+
+// A result that goes into a pipe goes into it: a rename would put a file in its
+// place, and for the null device that breaks the machine.
+func TestWriteFileWritesIntoAPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skip("no named pipes here:", err)
+	}
+	got := make(chan string, 1)
+	go func() {
+		text, _ := os.ReadFile(path)
+		got <- string(text)
+	}()
+	err := WriteFile(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, "result")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		t.Errorf("the pipe has become %v, %v", info.Mode(), err)
+	}
+	if text := <-got; text != "result" {
+		t.Errorf("the pipe got %q", text)
 	}
 }

@@ -119,7 +119,12 @@ func greenText(p core.Protections) string {
 
 // Write writes the capsule to a file, whole or not at all: it is renamed from
 // a temporary file beside it.
+// What is there and is no regular file, such as a pipe or the null device, is
+// written into: a rename would put a file in its place.
 func (c *Capsule) Write(path string) (err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return os.WriteFile(path, c.Encode(), 0o644)
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)

@@ -1,6 +1,7 @@
 package capsule
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -188,6 +189,7 @@ func (s *Shrunk) write(c *Capsule, name string, want run.Violation, p core.Prote
 	}
 	sc.ID, sc.Name = name, name
 	sc.Title = fmt.Sprintf("%s breaks in a small world", want.Invariant)
+	s.bestMendFirst(sc, design, p)
 	tape := &sim.Tape{}
 	player := run.NewPlayer(design, p)
 	play := func() run.Run {
@@ -231,6 +233,24 @@ func (s *Shrunk) write(c *Capsule, name string, want run.Violation, p core.Prote
 	s.tryFresh(f, small, p)
 	s.File = scenarios.Write(small.Scenario, s.comment(small)...)
 	return nil
+}
+
+// bestMendFirst orders what mends the tape by how well it mends the story with
+// other tapes: the first is what people are told to try.
+func (s *Shrunk) bestMendFirst(sc *scenarios.Scenario, design string, p core.Protections) {
+	fails := make(map[string]int, len(s.Mended))
+	for _, mend := range s.Mended {
+		m := p
+		m.Set(mend, true)
+		player := run.NewPlayer(design, m)
+		for seed := range uint64(FreshSeeds) {
+			r := player.Play(sc, seed, nil)
+			if len(Broken(&r)) > 0 {
+				fails[mend]++
+			}
+		}
+	}
+	slices.SortStableFunc(s.Mended, func(a, b string) int { return cmp.Compare(fails[a], fails[b]) })
 }
 
 // misses are the steps that find nothing to strike in some run of the story,
