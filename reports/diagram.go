@@ -45,7 +45,6 @@ type DiagramRow struct {
 	Becomes LaneState
 	Summary string // what came before it and is only counted
 	Broke   bool   // the violation
-	Fault   bool
 }
 
 const (

@@ -19,7 +19,7 @@ func storyDiagram() *Diagram {
 			{At: s(2), Lane: 1, To: 0, Label: "register"},
 			{At: s(2.1), Lane: 0, To: -1, Words: "serves w1 from now on: server-driven context (incarnation 1), 1572864 bytes"},
 			{At: s(95), Lane: 0, To: 1, Label: "ping: yes", Summary: "8 pings answered"},
-			{At: s(96), Lane: -1, To: -1, Words: "STEP: pause w1", Fault: true},
+			{At: s(96), Lane: -1, To: -1, Words: "STEP: pause w1"},
 			{At: s(96), Lane: 1, To: -1, Words: "stands still", Becomes: LaneStill},
 			{At: s(110), Lane: 1, To: 0, Label: "ping", Lost: true},
 			{At: s(120), Lane: 1, To: -1, Words: "is killed", Becomes: LaneAbsent},

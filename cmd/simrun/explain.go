@@ -141,7 +141,7 @@ func diagramOf(r *reports.Explanation, c *capsule.Capsule, x *explain.Explanatio
 	}
 	for i := range x.Scenes {
 		s := &x.Scenes[i]
-		row := reports.DiagramRow{At: s.At, Lane: lane(lanes, s.Lane), To: -1, Lost: s.Lost, Label: s.Label, Words: s.Words, Becomes: becomes(&s.Record), Fault: s.Record.Kind == core.FaultStruck}
+		row := reports.DiagramRow{At: s.At, Lane: lane(lanes, s.Lane), To: -1, Lost: s.Lost, Label: s.Label, Words: s.Words, Becomes: becomes(&s.Record)}
 		if s.To >= 0 {
 			row.To = lane(lanes, s.To)
 		}

@@ -223,17 +223,17 @@ func (in *instrumenter) statement(s ast.Stmt) ast.Stmt {
 			in.block(c.Body)
 		}
 	case *ast.LabeledStmt:
-		s.Stmt = in.keepLoop(s.Stmt)
+		s.Stmt = in.statement(s.Stmt) // a loop, which stays what the label is on
 	case *ast.ReturnStmt:
 		for i, e := range s.Results {
 			s.Results[i] = in.result(e)
 		}
 		if len(s.Results) == 0 {
-			return in.leftOut(s, s)
+			return in.leftOut(s, in.text(s))
 		}
 	case *ast.BranchStmt:
 		if s.Tok == token.BREAK || s.Tok == token.CONTINUE {
-			return in.leftOut(s, s)
+			return in.leftOut(s, in.text(s))
 		}
 	case *ast.ExprStmt:
 		if c, ok := s.X.(*ast.CallExpr); ok {
@@ -242,7 +242,7 @@ func (in *instrumenter) statement(s ast.Stmt) ast.Stmt {
 			}
 			text := in.text(s)
 			in.arguments(c)
-			return in.leftOutAs(s, text)
+			return in.leftOut(s, text)
 		}
 	case *ast.AssignStmt:
 		if s.Tok == token.DEFINE {
@@ -260,16 +260,11 @@ func (in *instrumenter) statement(s ast.Stmt) ast.Stmt {
 		for i := range s.Rhs {
 			s.Rhs[i] = in.value(s.Rhs[i])
 		}
-		return in.leftOutAs(s, text)
+		return in.leftOut(s, text)
 	case *ast.IncDecStmt:
-		return in.leftOut(s, s)
+		return in.leftOut(s, in.text(s))
 	}
 	return s
-}
-
-// keepLoop rewrites a labelled loop, which must stay what the label is on.
-func (in *instrumenter) keepLoop(s ast.Stmt) ast.Stmt {
-	return in.statement(s)
 }
 
 // inner rewrites the values of an init statement, which cannot be left out.
@@ -282,10 +277,9 @@ func (in *instrumenter) inner(s ast.Stmt) ast.Stmt {
 	return s
 }
 
-// leftOut is a statement that one mutant leaves out.
-func (in *instrumenter) leftOut(s ast.Stmt, _ ast.Node) ast.Stmt { return in.leftOutAs(s, in.text(s)) }
-
-func (in *instrumenter) leftOutAs(s ast.Stmt, text string) ast.Stmt {
+// leftOut is a statement that one mutant leaves out; text is what it was before
+// its parts were rewritten.
+func (in *instrumenter) leftOut(s ast.Stmt, text string) ast.Stmt {
 	off := &ast.UnaryExpr{Op: token.NOT, X: call("On", in.add(s.Pos(), "left out "+text))}
 	return &ast.IfStmt{Cond: off, Body: &ast.BlockStmt{List: []ast.Stmt{s}}}
 }
