@@ -80,6 +80,39 @@ func TestBothEndsOfTheCutAreToBlame(t *testing.T) {
 	}
 }
 
+// B1/around-the-scan breaks by luck: from the start some futures fail and some do
+// not, and at the violation's own time no luck is left.
+func TestLuckRunsOut(t *testing.T) {
+	list, err := scenarios.Find("B1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list, func(s *scenarios.Scenario) bool { return s.ID == "B1/around-the-scan" })
+	for seed := uint64(0); seed < 50; seed++ {
+		c, err := capsule.OfSeed(list[i], "document", core.Document(), seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Invariant == "" {
+			continue
+		}
+		const forks = 40
+		x, err := explain.Explain(context.Background(), c, explain.Options{Forks: forks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last := x.Doom.Points[0].Failed, x.Doom.Points[len(x.Doom.Points)-1].Failed
+		if first == 0 || first == forks {
+			t.Errorf("seed %d: %d of %d futures fail from the start, want some", seed, first, forks)
+		}
+		if last != forks {
+			t.Errorf("seed %d: %d of %d futures fail from the end, want all", seed, last, forks)
+		}
+		return
+	}
+	t.Fatal("no seed breaks anything")
+}
+
 // The same capsule gives the same explanation.
 func TestAnExplanationIsTheSameAgain(t *testing.T) {
 	a := explained(t, "B1", "B1/resumed", explain.Options{Forks: 5})
