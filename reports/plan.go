@@ -240,6 +240,49 @@ func planVerdict(p *Plan) []string {
 	return lines
 }
 
+// Reason says why the recommended setting is the one to take.
+func (p *Plan) Reason() string {
+	if p.Recommended < 0 {
+		return "none of these settings is safe: " + p.Settings[0].Unsafe
+	}
+	s := &p.Settings[p.Recommended]
+	var b strings.Builder
+	switch next := p.shorter(); {
+	case p.Within && next == nil:
+		fmt.Fprintf(&b, "Of the settings with at most %s false reaps a worker-year it notices a death soonest. No shorter window that is safe was compared.", figure(p.Budget))
+	case p.Within:
+		fmt.Fprintf(&b, "Of the settings with at most %s false reaps a worker-year it notices a death soonest. The next shorter window, %gs, would make it %s a worker-year",
+			figure(p.Budget), next.Window, figure(next.FalseReaps))
+		if next.Mostly != "" {
+			fmt.Fprintf(&b, ", mostly by %s", next.Mostly)
+		}
+		b.WriteString(".")
+	default:
+		fmt.Fprintf(&b, "No setting here keeps to %s false reaps a worker-year; this one has the fewest.", figure(p.Budget))
+		if s.Mostly != "" {
+			fmt.Fprintf(&b, " What is left comes mostly from %s", s.Mostly)
+			if s.By.Stalls+s.By.IdleFirst > s.FalseReaps/2 && p.Design != "hardened" {
+				b.WriteString(", which the hardened design survives")
+			} else {
+				b.WriteString("; compare longer windows (--window)")
+			}
+			b.WriteString(".")
+		}
+	}
+	return b.String()
+}
+
+// shorter is the safe setting with the next shorter window and the same
+// interval as the recommended one, nil where there is none.
+func (p *Plan) shorter() *PlanSetting {
+	for i := p.Recommended - 1; i >= 0; i-- {
+		if s := &p.Settings[i]; s.Interval == p.Settings[p.Recommended].Interval && s.Unsafe == "" && s.Window > 0 {
+			return s
+		}
+	}
+	return nil
+}
+
 func planTime(seconds float64) string {
 	if seconds == 0 {
 		return "off"

@@ -214,7 +214,7 @@ func parseBytes(text string) (float64, error) {
 func (f *planFlags) report(d *plan.Deployment, sweep plan.Sweep, c *plan.Comparison) *reports.Plan {
 	p := &reports.Plan{
 		Version: 1, Design: f.design, Budget: sweep.Budget,
-		Recommended: c.Recommended, Within: c.Within, Why: c.Why,
+		Recommended: c.Recommended, Within: c.Within,
 	}
 	fact := func(name, value string, flags ...string) {
 		assumed := true
@@ -266,5 +266,6 @@ func (f *planFlags) report(d *plan.Deployment, sweep plan.Sweep, c *plan.Compari
 			Unsafe: r.Unsafe,
 		})
 	}
+	p.Why = p.Reason()
 	return p
 }

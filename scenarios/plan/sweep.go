@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -22,10 +21,9 @@ const MaxSettings = 400
 type Comparison struct {
 	Forecasts []Forecast
 	// Recommended is the forecast of the setting to take, -1 where none of them
-	// is safe; Within says whether it keeps the budget, Why gives the reason.
+	// is safe; Within says whether it keeps the budget.
 	Recommended int
 	Within      bool
-	Why         string
 }
 
 // Compare forecasts every setting of a sweep.
@@ -48,7 +46,7 @@ func Compare(d *Deployment, s Sweep) (*Comparison, error) {
 			c.Forecasts = append(c.Forecasts, forecast(d, Setting{Window: window, Grace: max(s.Grace, window), Interval: interval}, shared[interval]))
 		}
 	}
-	c.recommend(d, s)
+	c.recommend(s.Budget)
 	return c, nil
 }
 
@@ -58,50 +56,19 @@ const maxCells = 200 * cells
 // recommend takes the setting that notices a death soonest within the budget;
 // where none keeps it, the one with the fewest false reaps. Of equals, the one
 // with fewer pings.
-func (c *Comparison) recommend(d *Deployment, s Sweep) {
+func (c *Comparison) recommend(budget float64) {
 	best := -1
 	for i := range c.Forecasts {
 		f := &c.Forecasts[i]
 		if f.Unsafe != "" || f.Window == 0 {
 			continue
 		}
-		if best < 0 || better(f, &c.Forecasts[best], s.Budget) {
+		if best < 0 || better(f, &c.Forecasts[best], budget) {
 			best = i
 		}
 	}
 	c.Recommended = best
-	if best < 0 {
-		c.Why = "none of these settings is safe: " + c.Forecasts[0].Unsafe
-		return
-	}
-	f := &c.Forecasts[best]
-	c.Within = f.FalseReaps <= s.Budget
-	var b strings.Builder
-	switch {
-	case c.Within:
-		fmt.Fprintf(&b, "Of the settings with at most %s false reaps a worker-year it notices a death soonest.", Figure(s.Budget))
-		if i := c.shorter(best); i >= 0 {
-			fmt.Fprintf(&b, " The next shorter window, %gs, would make it %s a worker-year", c.Forecasts[i].Window.Seconds(), Figure(c.Forecasts[i].FalseReaps))
-			if word := c.Forecasts[i].Cause(); word != "" {
-				fmt.Fprintf(&b, ", mostly by %s", word)
-			}
-			b.WriteString(".")
-		} else {
-			b.WriteString(" No shorter window that is safe was compared.")
-		}
-	default:
-		fmt.Fprintf(&b, "No setting here keeps to %s false reaps a worker-year; this one has the fewest.", Figure(s.Budget))
-		if word := f.Cause(); word != "" {
-			fmt.Fprintf(&b, " What is left comes mostly from %s", word)
-			if f.Stalls+f.IdleFirst > f.FalseReaps/2 && !d.Hardened {
-				b.WriteString(", which the hardened design survives")
-			} else {
-				b.WriteString("; compare longer windows (--window)")
-			}
-			b.WriteString(".")
-		}
-	}
-	c.Why = b.String()
+	c.Within = best >= 0 && c.Forecasts[best].FalseReaps <= budget
 }
 
 func better(a, b *Forecast, budget float64) bool {
@@ -121,16 +88,6 @@ func better(a, b *Forecast, budget float64) bool {
 // count for more.
 func near(a, b float64) bool { return a-b < 0.02*b && b-a < 0.02*a }
 
-// shorter is the forecast of the next shorter safe window with the same interval.
-func (c *Comparison) shorter(of int) int {
-	for i := of - 1; i >= 0; i-- {
-		if f := &c.Forecasts[i]; f.Interval == c.Forecasts[of].Interval && f.Unsafe == "" && f.Window > 0 {
-			return i
-		}
-	}
-	return -1
-}
-
 // Cause names what makes most of the false reaps.
 func (f *Forecast) Cause() string {
 	word, most := "", 0.0
@@ -149,21 +106,4 @@ func (f *Forecast) Cause() string {
 		}
 	}
 	return word
-}
-
-// Figure writes a figure with two or three digits that count.
-func Figure(v float64) string {
-	switch {
-	case v == 0:
-		return "0"
-	case v < 1e-9:
-		return "<1e-9"
-	case v < 0.001:
-		return fmt.Sprintf("%.1e", v)
-	case v < 1:
-		return fmt.Sprintf("%.2g", v)
-	case v < 100:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.0f", v)
 }
