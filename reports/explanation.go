@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"vigil/core"
@@ -74,13 +75,13 @@ func (x *Explanation) Write(w io.Writer, width int, colour bool, quiet bool) err
 	}
 	para(2, on.paint(red, fmt.Sprintf("%s, for %s, at %.6f s.", v.Invariant, who, v.AtSeconds)))
 	if x.Statement != "" {
-		para(2, x.Invariant()+" says: "+x.Statement+".")
+		para(2, x.Broke.Invariant+" says: "+x.Statement+".")
 	}
 	para(2, "Here: "+v.Message)
 	if n := len(x.Others); n > 0 {
 		var names []string
 		for i := range x.Others {
-			if name := x.Others[i].Invariant; !contains(names, name) {
+			if name := x.Others[i].Invariant; !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
@@ -136,18 +137,6 @@ func (x *Explanation) Write(w io.Writer, width int, colour bool, quiet bool) err
 	return err
 }
 
-// Invariant is what broke, by its id.
-func (x *Explanation) Invariant() string { return x.Broke.Invariant }
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
 // doomBar is how long the bar of a share of one is.
 const doomBar = 30
 
@@ -157,7 +146,7 @@ func (x *Explanation) doom(b *bytes.Buffer, on ink, para func(int, string)) {
 	if d.Alone {
 		rest = " and without the steps that are still to come, because this story fails in nearly every future"
 	}
-	para(2, fmt.Sprintf("The run followed up to a moment, and %d new futures from there%s: how many of them break %s too.", d.Forks, rest, x.Invariant()))
+	para(2, fmt.Sprintf("The run followed up to a moment, and %d new futures from there%s: how many of them break %s too.", d.Forks, rest, x.Broke.Invariant))
 	for i, p := range d.Points {
 		if i > 0 && i < len(d.Points)-1 && p.Failed == d.Points[i-1].Failed && p.Failed == d.Points[i+1].Failed {
 			continue // the curve is flat here

@@ -68,7 +68,7 @@ func Explain(ctx context.Context, c *capsule.Capsule, o Options) (*Explanation, 
 	if o.Forks > 0 {
 		t.total += (len(moments) + 1 + refinements) * o.Forks
 	}
-	x.Steps = t.steps()
+	x.Steps = t.steps(x.Run.Unfired)
 	x.mends(t)
 	if o.Forks > 0 {
 		x.Doom = t.doom(x, moments, o.Forks)

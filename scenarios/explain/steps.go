@@ -17,19 +17,15 @@ type StepNeed struct {
 	Struck bool
 }
 
-// steps plays the run without each of its steps in turn.
-func (t *trials) steps() (needs []StepNeed) {
+// steps plays the run without each of its steps in turn; unfired are those that
+// struck nothing in it.
+func (t *trials) steps(unfired []int) (needs []StepNeed) {
 	s := t.capsule.Scenario
-	unfired := map[int]bool{}
-	r, _ := t.capsule.Play(nil)
-	for _, i := range r.Unfired {
-		unfired[i] = true
-	}
 	for i := range s.Plan.Steps {
 		if t.ctx.Err() != nil {
 			return needs
 		}
-		need := StepNeed{Step: i, Words: s.Words(i), Struck: !unfired[i]}
+		need := StepNeed{Step: i, Words: s.Words(i), Struck: !slices.Contains(unfired, i)}
 		need.Needed = need.Struck && !t.breaks(without(s, i), t.capsule.Protections, t.again(), nil)
 		needs = append(needs, need)
 	}
