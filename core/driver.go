@@ -22,6 +22,7 @@ type Transport interface {
 type Memory interface {
 	Open(o *OpenOrder)
 	Close(o *CloseOrder)
+	// Copy must copy what it keeps of the order before it returns.
 	Copy(o *CopyOrder)
 }
 
@@ -114,8 +115,7 @@ func (d *Driver) Feed(in *Input) {
 		case EffectClose:
 			d.Memory.Close(&e.Closes[ref.Index])
 		case EffectCopy:
-			o := e.CopyAt(ref.Index)
-			d.Memory.Copy(&o)
+			d.Memory.Copy(e.CopyAt(ref.Index))
 		case EffectTell:
 			d.Engine.Tell(&e.Tells[ref.Index])
 		case EffectExit:

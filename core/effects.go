@@ -184,13 +184,13 @@ func (e *Effects) CopyChunk(slot Slot, group uint16, skip uint32, blocks []uint3
 	c.endChunk, c.endBlock = len(e.chunks), len(e.blocks)
 }
 
-// CopyAt returns copy i with its parts; they alias the effects' buffers.
-func (e *Effects) CopyAt(i uint32) CopyOrder {
+// CopyAt returns copy i with its parts. All of it lies in the effects' buffers
+// and is valid until the next Reset.
+func (e *Effects) CopyAt(i uint32) *CopyOrder {
 	c := &e.copies[i]
-	o := c.order
-	o.Chunks = e.chunks[c.firstChunk:c.endChunk]
-	o.Blocks = e.blocks[c.firstBlock:c.endBlock]
-	return o
+	c.order.Chunks = e.chunks[c.firstChunk:c.endChunk]
+	c.order.Blocks = e.blocks[c.firstBlock:c.endBlock]
+	return &c.order
 }
 
 // Record writes one event record and returns it for the caller to complete.

@@ -304,13 +304,18 @@ type prompt struct {
 	blocks int
 }
 
-// makePrompts builds a plan's prompts; they depend on the plan alone.
-func makePrompts(count, low, high, chunk, block int) []prompt {
-	prompts := make([]prompt, count)
+// promptShape is all that a plan's prompts depend on: how many there are, of how
+// many tokens at least and at most, in chunks and blocks of how many.
+type promptShape struct{ count, low, high, chunk, block int }
+
+// makePrompts builds the prompts of a shape.
+func makePrompts(s promptShape) []prompt {
+	prompts := make([]prompt, s.count)
+	chunk := s.chunk
 	for i := range prompts {
-		tokens := low
-		if high > low {
-			tokens += int(mix(uint64(i)+77) % uint64(high-low+1))
+		tokens := s.low
+		if s.high > s.low {
+			tokens += int(mix(uint64(i)+77) % uint64(s.high-s.low+1))
 		}
 		tokens = max(tokens/chunk*chunk, chunk)
 		pr := &prompts[i]
@@ -325,7 +330,7 @@ func makePrompts(count, low, high, chunk, block int) []prompt {
 		var d core.Digest
 		for t, token := range pr.tokens {
 			d.Uint(uint64(token))
-			if (t+1)%block == 0 {
+			if (t+1)%s.block == 0 {
 				pr.prefix = append(pr.prefix, uint64(d))
 			}
 		}

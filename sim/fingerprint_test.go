@@ -48,7 +48,7 @@ var leftOut = map[string]string{
 // the plan.
 var notState = []string{
 	"World.input", "World.call", "World.current", "World.request", "World.decoder", "World.asking", "World.outgoing", "World.name",
-	"World.handle", "World.blocks", "World.exports", "World.groups", "World.shape", "World.scratch", "World.driver", "World.prompts",
+	"World.handle", "World.blocks", "World.exports", "World.groups", "World.shape", "World.scratch", "World.driver", "World.prompts", "World.promptsOf",
 	"World.machines", "ticks.printer", "ticks.prints", "heap.later", "heap.much", "process.few",
 }
 

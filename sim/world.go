@@ -39,7 +39,7 @@ type World struct {
 	pids       []uint64          // of each pod: the last PID given
 	requests   core.RequestID
 	prompts    []prompt
-	promptsOf  *Plan
+	promptsOf  promptShape
 	latency    faults.Span
 
 	story story
@@ -234,18 +234,19 @@ func (w *World) startTime(i int) core.Time {
 	return core.Time(w.choices.Span(ForStart, i, w.plan.Workers[i-1].Start, faults.Span{High: 2 * time.Second}))
 }
 
-// layPrompts makes the plan's prompts, once per plan.
+// layPrompts makes the plan's prompts, once for all plans that want the same.
 func (w *World) layPrompts() {
 	plan := w.plan
 	w.blockTokens = orElse(plan.BlockTokens, 16)
-	if w.promptsOf == plan {
-		return
-	}
 	chunk := plan.Server.ChunkTokens
 	low := orElse(plan.PromptLow, chunk)
-	high := orElse(plan.PromptHigh, max(low, 4*chunk))
-	w.prompts = makePrompts(orElse(plan.Prompts, 32), low, high, chunk, w.blockTokens)
-	w.promptsOf = plan
+	shape := promptShape{
+		count: orElse(plan.Prompts, 32), low: low, high: orElse(plan.PromptHigh, max(low, 4*chunk)),
+		chunk: chunk, block: w.blockTokens,
+	}
+	if w.promptsOf != shape {
+		w.prompts, w.promptsOf = makePrompts(shape), shape
+	}
 }
 
 func orElse(v, fallback int) int {

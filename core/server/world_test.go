@@ -95,7 +95,7 @@ func (w *world) feed(in core.Input) {
 				ended = append(ended, core.Input{Kind: core.InputReleased, Op: o.Op})
 			}
 		case core.EffectCopy:
-			o := w.out.CopyAt(ref.Index)
+			o := *w.out.CopyAt(ref.Index)
 			o.Chunks, o.Blocks = slices.Clone(o.Chunks), slices.Clone(o.Blocks)
 			w.copies = append(w.copies, o)
 			if !w.holdCopies {
