@@ -73,13 +73,14 @@ const mostProbed = 16
 func (c *Campaign) coverage(s *scenarios.Scenario, o *SearchOptions) Coverage {
 	var acted *Acted
 	if most := min(mostProbed, int(c.Runs/20)); most > 0 && o.Protections != (core.Protections{}) {
-		decider := o.Strategy.Job()
-		if o.Strategy.Generation() > 0 { // by now it would decide otherwise
-			decider = (&explore.Random{}).Job()
+		strategy := o.Strategy
+		if strategy.Generation() > 0 { // by now it would decide otherwise
+			strategy = &explore.Random{}
 		}
 		shards := max(1, o.Shards)
-		a := NewProber(o.Design, o.Protections, core.ProtectionNames()).Probe(s, most, func(i int) *sim.Choices {
-			return decider.Decide(uint64(i)*shards + o.Shard)
+		a := NewProber(s, o.Design, o.Protections, core.ProtectionNames(), most).Probe(o.Jobs, func() func(int) *sim.Choices {
+			decider := strategy.Job()
+			return func(i int) *sim.Choices { return decider.Decide(uint64(i)*shards + o.Shard) }
 		})
 		acted = &a
 	}

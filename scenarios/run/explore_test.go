@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,52 @@ func TestASearchOfWorldsIsTheSameAtAnyNumberOfJobs(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Which protections acted is the same whoever asks: one goroutine that takes them
+// in their order, or four that take turns. What acts in the first run is not
+// asked about again, and what never acts is asked about in every run.
+func TestWhatActedIsTheSameAtAnyNumberOfJobs(t *testing.T) {
+	const most = 6
+	tapes := func() func(int) *sim.Choices {
+		choices := sim.NewChoices(0)
+		return func(i int) *sim.Choices {
+			choices.Reseed(uint64(i))
+			return choices
+		}
+	}
+	ask := func(most, jobs int, names ...string) Acted {
+		return NewProber(theRandom(t), "hardened", core.Hardened(), names, most).Probe(jobs, tapes)
+	}
+	one := ask(most, 1, core.ProtectionNames()...)
+	for _, jobs := range []int{2, 4, 100} {
+		if many := ask(most, jobs, core.ProtectionNames()...); !reflect.DeepEqual(one, many) {
+			t.Errorf("one goroutine gave %v, %d gave %v", one, jobs, many)
+		}
+	}
+	if acted := len(one.Names) - count(one.Runs, 0); one.Probed != most || acted < 5 || acted == len(one.Names) {
+		t.Errorf("of %d protections %d acted in %d runs", len(one.Names), acted, one.Probed)
+	}
+	// By itself each protection comes to what it came to among the others, and no
+	// run is looked at after the one in which it acted.
+	for k, name := range one.Names {
+		alone := ask(most, 2, name)
+		if alone.Runs[0] != one.Runs[k] || alone.Runs[0] == 0 && alone.Probed != most {
+			t.Errorf("%s: %v by itself, %d among all", name, alone, one.Runs[k])
+		}
+		if alone.Runs[0] == 1 && ask(alone.Probed-1, 2, name).Runs[0] != 0 {
+			t.Errorf("%s acted before run %d, which is said to be the first", name, alone.Probed)
+		}
+	}
+}
+
+func count(list []int, v int) (n int) {
+	for _, x := range list {
+		if x == v {
+			n++
+		}
+	}
+	return n
 }
 
 // A protection that is off is a planted cause: without the second look before a

@@ -118,10 +118,13 @@ func (s *suite) probe(sc *scenarios.Scenario, t *tally) {
 	if len(names) == 0 {
 		return
 	}
-	choices := sim.NewChoices(0)
-	a := NewProber(s.o.Design, s.o.Protections, names).Probe(sc, probedRuns, func(i int) *sim.Choices {
-		choices.Reseed(s.seed(uint64(i)))
-		return choices
+	// By the job that asks alone: the others have runs of their own to play.
+	a := NewProber(sc, s.o.Design, s.o.Protections, names, probedRuns).Probe(1, func() func(int) *sim.Choices {
+		choices := sim.NewChoices(0)
+		return func(i int) *sim.Choices {
+			choices.Reseed(s.seed(uint64(i)))
+			return choices
+		}
 	})
 	t.probed = a.Probed
 	for i, name := range a.Names {

@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	"vigil/core"
@@ -86,69 +87,98 @@ func (o *outcomes) same(p *outcomes) bool {
 	return true
 }
 
-// Prober asks runs which protections acted in them. It belongs to one goroutine.
-type Prober struct {
-	design  string
-	on      []string // the protections in question, in their fixed order
-	with    *Player
-	without map[string]*Player
-	a, b    outcomes
-}
-
-// NewProber returns a prober of those among the names that are on.
-func NewProber(design string, p core.Protections, names []string) *Prober {
-	b := &Prober{design: design, with: NewPlayer(design, p), without: map[string]*Player{}}
-	for _, name := range names {
-		if off := p; off.Set(name, false) && off != p {
-			b.on = append(b.on, name)
-			b.without[name] = NewPlayer(design, off)
-		}
-	}
-	return b
-}
-
-// On are the protections that are asked about.
-func (b *Prober) On() []string { return b.on }
-
-// Ask returns those of the protections that acted in one run; skip, where not
-// nil, leaves some out. tape makes the run's decisions, the same each time.
-func (b *Prober) Ask(s *scenarios.Scenario, tape func() *sim.Choices, skip func(name string) bool) (acted []string) {
-	played := false
-	for _, name := range b.on {
-		if skip != nil && skip(name) {
-			continue
-		}
-		if !played {
-			b.a.list = b.a.list[:0]
-			b.with.PlayTape(s, 0, tape(), &b.a)
-			b.a.sort()
-			played = true
-		}
-		b.b.list = b.b.list[:0]
-		r := b.without[name].PlayTape(s, 0, tape(), &b.b)
-		b.b.sort()
-		if r.Panic != "" || !b.a.same(&b.b) {
-			acted = append(acted, name)
-		}
-	}
-	return acted
-}
-
-// Acted is in how many of some runs each protection acted.
+// Acted is in how many of some runs each protection acted. A protection is asked
+// about until it acted in one.
 type Acted struct {
 	Names  []string // those that were on, in their fixed order
 	Runs   []int    // of each: the runs in which it acted
 	Probed int      // runs that were looked at
 }
 
-// Probe looks at runs until each protection acted in one, or most were looked at.
-func (b *Prober) Probe(s *scenarios.Scenario, most int, tape func(i int) *sim.Choices) Acted {
-	a := Acted{Names: b.on, Runs: make([]int, len(b.on))}
-	for i := 0; i < most && slices.Contains(a.Runs, 0); i++ {
-		a.Probed++
-		for _, name := range b.Ask(s, func() *sim.Choices { return tape(i) }, func(name string) bool { return a.Runs[slices.Index(a.Names, name)] > 0 }) {
-			a.Runs[slices.Index(a.Names, name)]++
+// Prober asks runs which protections acted in them. What it finds depends on
+// the runs alone, not on how many goroutines look.
+type Prober struct {
+	scenario    *scenarios.Scenario
+	design      string
+	protections core.Protections
+	on          []string // the protections in question, in their fixed order
+	runs        []probedRun
+
+	mu   sync.Mutex
+	next int   // the first of on that nobody has taken
+	hits []int // of each: the run in which it acted; -1 for none
+}
+
+// probedRun is what a run came to with all protections, which whoever asks about
+// it first finds out.
+type probedRun struct {
+	once sync.Once
+	with outcomes
+}
+
+// NewProber returns a prober of those among the names that are on. It looks at
+// runs until each of them acted in one, or most were looked at.
+func NewProber(s *scenarios.Scenario, design string, p core.Protections, names []string, most int) *Prober {
+	b := &Prober{scenario: s, design: design, protections: p, runs: make([]probedRun, most)}
+	for _, name := range names {
+		if off := p; off.Set(name, false) && off != p {
+			b.on = append(b.on, name)
 		}
 	}
+	b.hits = make([]int, len(b.on))
+	return b
+}
+
+// Probe looks, with so many goroutines. tapes makes for each of them what makes a
+// run's decisions, the same each time that it is asked.
+func (b *Prober) Probe(jobs int, tapes func() func(run int) *sim.Choices) Acted {
+	var wait sync.WaitGroup
+	for range min(max(1, jobs), len(b.on)) {
+		wait.Go(func() { b.work(tapes()) })
+	}
+	wait.Wait()
+	a := Acted{Names: b.on, Runs: make([]int, len(b.on))}
+	for k, hit := range b.hits {
+		if hit < 0 {
+			a.Probed = len(b.runs)
+			continue
+		}
+		a.Runs[k], a.Probed = 1, max(a.Probed, hit+1)
+	}
 	return a
+}
+
+// work asks about one protection after the other. A protection is asked about in
+// one run after the other by one goroutine: most act in the first or second, and
+// there are enough of them to go round.
+func (b *Prober) work(tape func(run int) *sim.Choices) {
+	with := NewPlayer(b.design, b.protections)
+	var without outcomes
+	for {
+		b.mu.Lock()
+		k := b.next
+		b.next++
+		b.mu.Unlock()
+		if k >= len(b.on) {
+			return
+		}
+		off := b.protections
+		off.Set(b.on[k], false)
+		player := NewPlayer(b.design, off)
+		b.hits[k] = -1
+		for i := range b.runs {
+			r := &b.runs[i]
+			r.once.Do(func() {
+				with.PlayTape(b.scenario, 0, tape(i), &r.with)
+				r.with.sort()
+			})
+			without.list = without.list[:0]
+			came := player.PlayTape(b.scenario, 0, tape(i), &without)
+			without.sort()
+			if came.Panic != "" || !r.with.same(&without) {
+				b.hits[k] = i
+				break
+			}
+		}
+	}
 }

@@ -93,6 +93,7 @@ func RandomPlan(menu *Menu, draw func(what string, n int) int) *sim.Plan {
 	plan := &sim.Plan{Server: core.DefaultServerConfig(), Until: menu.Until, PromptLow: 16, PromptHigh: 64}
 	plan.Server.ChunkTokens = 16
 	workers := 1 + draw("workers", menu.Workers)
+	plan.Workers, plan.Steps = make([]sim.WorkerPlan, 0, workers), make([]sim.Step, 0, menu.Steps)
 	pids := menu.Harsh && draw("ids", 8) == 7
 	for i := 0; i < workers; i++ {
 		w := sim.WorkerPlan{Name: fmt.Sprintf("w%d", i+1), Config: core.DefaultWorkerConfig(), Pod: i}
