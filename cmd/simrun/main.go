@@ -18,6 +18,7 @@ import (
 )
 
 func main() {
+	makeRoom()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-ctx.Done()
