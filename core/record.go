@@ -130,6 +130,8 @@ const (
 	EngineLeaving      // Instance; the engine asked for an orderly shutdown
 	FaultsOver         // no fault acts from here on: liveness is owed
 	WorldEnded         //
+	AnswerCame         // A: number of the scenario's step, B: fold of the answer in words; Failure: refused; a raw client was answered
+	CopyMisfit         // Instance, Incarnation; A: mapping, B: block or slot; a copy beyond the exported blocks, or of another size than its slot
 	RecordKinds        // how many kinds there are; not a record
 )
 
@@ -206,6 +208,7 @@ var recordKindNames = [RecordKinds]string{
 	BlocksRight: "blocks-right", BlocksWrong: "blocks-wrong",
 	EngineRegistered: "engine-registered", EngineLeaving: "engine-leaving",
 	FaultsOver: "faults-over", WorldEnded: "world-ended",
+	AnswerCame: "answer-came", CopyMisfit: "copy-misfit",
 }
 
 // String is the kind's name in stories and event logs.

@@ -20,6 +20,7 @@ type decoder struct {
 	names   windows
 	workers map[string]int
 	order   []string // workers' names, for "did you mean"
+	askers  []string // raw clients' names, by their numbers
 }
 
 func (d *decoder) fail(n *node, format string, args ...any) {

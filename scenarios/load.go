@@ -164,6 +164,9 @@ func build(file string, root *node, variant string) (*Scenario, *Problem) {
 			return nil, p
 		}
 	}
+	if s.RealSkip == "" && len(d.askers) > 0 {
+		s.RealSkip = "what raw clients ask is played in the simulator only"
+	}
 	return s, nil
 }
 

@@ -90,6 +90,7 @@ const (
 	ExpectOrder                       // Match, By, Times: before each Match came a By of its own
 	ExpectTook                        // From, Match, Within, Times: each Match came so long after the latest From
 	ExpectEnded                       // Who, Among, Within, During, Times: each request ended once
+	ExpectAnswer                      // Step, Answer: what a raw client is answered; said in the step
 	ExpectKinds                       // how many there are; not an expectation
 )
 
@@ -100,6 +101,9 @@ var ExpectNames = []string{"reaped", "not-reaped", "holds", "health", "happened"
 func (k ExpectKind) String() string {
 	if int(k) < len(ExpectNames) {
 		return ExpectNames[k]
+	}
+	if k == ExpectAnswer {
+		return "answer"
 	}
 	return "unknown"
 }
@@ -191,6 +195,8 @@ type Expectation struct {
 	}
 	Healthy bool
 	Among   []core.Outcome // empty: any
+	Step    int            // whose answer is meant
+	Answer  string         // in words (AnswerFits), or Silence
 }
 
 // WorkerName is the name of the worker of that index, for reports.

@@ -11,11 +11,11 @@ import (
 // The steps of a story. Each says when, and then exactly one verb: an action
 // of an engine, or a fault by its name in the faults table.
 
-var actionVerbs = []string{"register", "store", "retrieve", "lookup", "shutdown", "traffic", "reallocate", "unregister"}
+var actionVerbs = []string{"register", "store", "retrieve", "lookup", "shutdown", "traffic", "reallocate", "unregister", "ask"}
 
 var actionKinds = []sim.ActionKind{
 	sim.ActRegister, sim.ActStore, sim.ActRetrieve, sim.ActLookup, sim.ActShutdown, sim.ActTraffic,
-	sim.ActReallocate, sim.ActUnregister,
+	sim.ActReallocate, sim.ActUnregister, sim.ActAsk,
 }
 
 var timeKeys = []string{"at", "when", "after", "label", "maybe"}
@@ -71,7 +71,11 @@ func (d *decoder) steps(root *node, s *Scenario) {
 		step := sim.Step{}
 		note := StepNote{Line: item.line, Verb: item.keys[verb].text}
 		d.moment(item, s, labels, &step)
-		d.act(item.keys[verb], item.items[verb], s.Plan, &step.Do)
+		if item.keys[verb].text == "ask" {
+			step.Do = sim.Action{Kind: sim.ActAsk, Worker: faults.Server, Prompt: -1, Ask: d.ask(item.items[verb], s, len(s.Plan.Steps))}
+		} else {
+			d.act(item.keys[verb], item.items[verb], s.Plan, &step.Do)
+		}
 		note.Fault = step.Do.Kind == sim.ActFault
 		if v := item.get("maybe"); v != nil {
 			note.Maybe = d.boolean(v, "maybe")
@@ -284,6 +288,9 @@ func (s *Scenario) Words(step int) string {
 	var b strings.Builder
 	b.WriteString(s.Steps[step].Verb)
 	do := &s.Plan.Steps[step].Do
+	if do.Kind == sim.ActAsk {
+		b.WriteString(" " + requestOf(do.Ask.Request.Type).name)
+	}
 	if do.Worker != faults.Server {
 		b.WriteString(" " + s.WorkerName(do.Worker))
 	}

@@ -62,7 +62,11 @@ func (w *writer) steps() {
 			p.add("at", spanText(step.At))
 		}
 		p.addIf(labels[i] != "", "label", word(labels[i]))
-		p.add(w.verb(&step.Do))
+		if step.Do.Kind == sim.ActAsk {
+			p.add("ask", w.ask(i))
+		} else {
+			p.add(w.verb(&step.Do))
+		}
 		p.addIf(i < len(w.s.Steps) && w.s.Steps[i].Maybe, "maybe", "true")
 		for k := range p {
 			lead := "    "
@@ -129,12 +133,16 @@ func (w *writer) fault(f *faults.Fault) (verb, value string) {
 }
 
 func (w *writer) expectations() {
-	if len(w.s.Expect) == 0 {
-		return
-	}
-	w.b.WriteString("\nexpect:\n")
+	first := true
 	for i := range w.s.Expect {
 		e := &w.s.Expect[i]
+		if e.Kind == ExpectAnswer { // said in its step
+			continue
+		}
+		if first {
+			w.b.WriteString("\nexpect:\n")
+			first = false
+		}
 		lead := "  - "
 		if e.Design != "" {
 			fmt.Fprintf(&w.b, "  - under: %s\n", e.Design)

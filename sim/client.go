@@ -8,32 +8,27 @@ import (
 	"vigil/faults"
 )
 
-// The raw client stands beside the engines, as a scheduler does: it looks
-// prompts up and waits for prefetches, registers nothing and is never judged.
-// It is the last process of a world whose story needs it.
+// Raw clients stand beside the engines, as a scheduler does: they look prompts
+// up, wait for prefetches, and ask what a story has them ask (ask.go). None of
+// them is judged. They are the last processes of a world whose story needs any.
 
-// clientOf reports whether a plan's story needs the raw client.
-func clientOf(plan *Plan) bool {
+// clientsOf counts the raw clients that a plan's story needs.
+func clientsOf(plan *Plan) int {
+	n := 0
 	for i := range plan.Steps {
 		do := &plan.Steps[i].Do
-		if do.Kind == ActLookup || do.Kind == ActUnregister || do.Kind == ActFault && do.Fault.Kind == faults.BusyPool {
-			return true
+		switch {
+		case do.Kind == ActAsk:
+			n = max(n, do.Ask.Client+1)
+		case do.Kind == ActLookup || do.Kind == ActUnregister || do.Kind == ActFault && do.Fault.Kind == faults.BusyPool:
+			n = max(n, 1)
 		}
 	}
-	return false
+	return n
 }
 
-// client returns the raw client's number among the links, -1 without one.
-func (w *World) client() int {
-	if len(w.net.links) > len(w.engines) {
-		return len(w.engines)
-	}
-	return -1
-}
-
-// ask sends a request of the raw client.
-func (w *World) ask(r *wire.Request) bool {
-	who := w.client()
+// send sends a request of a raw client.
+func (w *World) send(client int, r *wire.Request) bool {
 	if w.processes[0].state == absent {
 		return false
 	}
@@ -41,7 +36,7 @@ func (w *World) ask(r *wire.Request) bool {
 	r.UIDNumber = w.clientUID
 	w.outgoing.Reset()
 	wire.EncodeRequest(&w.outgoing, r)
-	w.net.request(who, &w.outgoing)
+	w.net.request(len(w.engines)+client, &w.outgoing)
 	return true
 }
 
@@ -57,7 +52,7 @@ func (w *World) busy(step int, f *faults.Fault) bool {
 		r.RequestID = strconv.AppendInt(r.RequestID, int64(step*1000+i), 10)
 		w.name = r.RequestID
 		r.Timeout = lasts
-		if !w.ask(r) {
+		if !w.send(0, r) {
 			return false
 		}
 	}
@@ -81,7 +76,7 @@ func (w *World) lookup(worker, prompt int) bool {
 		Model: []byte(c.Model), WorldSize: int64(c.WorldSize), Worker: -1, Salt: []byte(c.Salt),
 		Tokens: pr.tokens, End: int64(len(pr.tokens)), RequestID: w.name,
 	}
-	return w.ask(r)
+	return w.send(0, r)
 }
 
 // unregister sends an UNREGISTER in the name of a worker's last id: what an
@@ -98,5 +93,5 @@ func (w *World) unregister(worker int) bool {
 		r.Type = wire.UnregisterEngineDriven
 	}
 	r.Instance = w.identities[worker]
-	return w.ask(r)
+	return w.send(0, r)
 }

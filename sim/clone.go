@@ -23,6 +23,8 @@ var worldCopier = fork.Must[World](map[string]fork.Rule{
 	"heap.later": fork.Keep, "heap.much": fork.Keep,
 	// Buffers of one event.
 	"World.driver": fork.Keep, "World.input": fork.Keep, "World.call": fork.Keep, "World.scratch": fork.Keep, "World.current": fork.Keep,
+	"World.reply": fork.Keep, "World.tensors": fork.Keep, "World.answers": fork.Keep,
+	"allocation.exports": fork.Share, "allocation.groups": fork.Share,
 	"World.request": fork.Keep, "World.decoder": fork.Keep, "World.asking": fork.Keep, "World.outgoing": fork.Keep, "World.name": fork.Keep,
 	"World.handle": fork.Keep, "World.blocks": fork.Keep, "World.exports": fork.Keep, "World.groups": fork.Keep, "World.shape": fork.Keep,
 	"ticks.printer": fork.Keep,

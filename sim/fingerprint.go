@@ -158,7 +158,7 @@ func (p *printer) operation(i int) uint64 {
 			c := &o.chunks[k]
 			d.Uint(p.Slot(c.Slot))
 			d.Uint(uint64(c.First)<<32 | uint64(c.Count))
-			d.Uint(uint64(c.Skip))
+			d.Uint(uint64(c.Skip)<<32 | uint64(c.Group))
 			for _, b := range o.blocks[c.First : c.First+c.Count] {
 				d.Uint(uint64(b))
 			}

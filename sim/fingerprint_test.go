@@ -37,7 +37,10 @@ var leftOut = map[string]string{
 	"heap.played":         "of fetching ahead, which is not done in ticks",
 	"heap.fetched":        "of fetching ahead, which is not done in ticks",
 	"heap.known":          "of fetching ahead, which is not done in ticks",
-	"ChunkCopy.Group":     "of the order; the simulated memory has one allocation for all groups",
+	"World.askers":        "empty: a story in which raw clients ask is not searched",
+	"World.answers":       "empty, as askers",
+	"allocation.exports":  "of the plan",
+	"allocation.groups":   "of the plan",
 	"message.print":       "of the message",
 	"World.asides":        "one of each process",
 	"lane.tail":           "where the chain from the head ends",
@@ -47,7 +50,7 @@ var leftOut = map[string]string{
 // notState are what is no state at all: buffers of one event, and what is made of
 // the plan.
 var notState = []string{
-	"World.input", "World.call", "World.current", "World.request", "World.decoder", "World.asking", "World.outgoing", "World.name",
+	"World.input", "World.call", "World.current", "World.request", "World.decoder", "World.asking", "World.reply", "World.tensors", "World.outgoing", "World.name",
 	"World.handle", "World.blocks", "World.exports", "World.groups", "World.shape", "World.scratch", "World.driver", "World.prompts", "World.promptsOf",
 	"World.machines", "ticks.printer", "ticks.prints", "heap.later", "heap.much", "process.few",
 }

@@ -31,11 +31,15 @@ import (
 // allocation is what one life of a worker exported. A tag stands for the bytes
 // of each block, so that a wrong byte is seen as a wrong tag.
 type allocation struct {
-	tags   []uint64
+	tags   []uint64 // of each block of the first group, then of the next one's
 	bytes  uint64
 	worker int // -1 is unused
 	life   uint64
 	open   int // mappings of the server that hold it
+	// exports and groups are how it was exported, less the handles; without
+	// exports it is one tensor and one group, as an engine has by default.
+	exports []core.Export
+	groups  []core.Group
 }
 
 // mapping is an allocation opened in the server.
@@ -160,12 +164,18 @@ func (m *memory) allocate(worker int, life uint64, blocks, blockBytes int) int {
 	a := &m.allocations[slot]
 	a.worker, a.life, a.open = worker, life, 0
 	a.bytes = uint64(blocks) * uint64(blockBytes)
+	a.exports, a.groups = nil, nil
+	a.lay(blocks)
+	return slot
+}
+
+// lay gives the allocation room for so many tags.
+func (a *allocation) lay(blocks int) {
 	if cap(a.tags) < blocks {
 		a.tags = make([]uint64, blocks)
 	}
 	a.tags = a.tags[:blocks]
 	clear(a.tags)
-	return slot
 }
 
 // maxReuse bounds the search for an allocation that can be used again.
@@ -320,7 +330,7 @@ func (m *memory) open(o *core.OpenOrder) {
 	case op.failure != core.NoFailure:
 	case a < 0: // an owner that is gone exports nothing, and neither does a forged handle
 		op.failure = core.FailOpen
-	case m.world.processes[m.allocations[a].worker+1].life != m.allocations[a].life:
+	case m.world.processes[m.allocations[a].worker+1].life != m.allocations[a].life, !m.allocations[a].exportedAs(o):
 		op.failure = core.FailOpen
 	case m.room != 0 && m.charged+mp.bytes > m.room:
 		op.failure = core.FailOutOfMemory
@@ -380,6 +390,12 @@ func (m *memory) copy(o *core.CopyOrder) {
 			m.world.emit()
 		}
 		mp.copies++
+		if mp.allocation >= 0 {
+			if what, wrong := m.misfit(o, &m.allocations[mp.allocation]); wrong {
+				m.write(core.CopyMisfit, mp).B = what
+				m.world.emit()
+			}
+		}
 	} else {
 		m.write(core.MappingUnknown, &mapping{id: o.Mapping, owner: o.Owner, incarnation: o.Incarnation})
 		m.world.emit()
@@ -473,12 +489,13 @@ func (m *memory) move(o *operation, a *allocation) {
 		}
 		for j, b := range o.blocks[c.First : c.First+c.Count] {
 			at := behind + j
+			tag := a.tag(int(c.Group), b)
 			switch {
-			case int(b) >= len(a.tags): // no such block: the core is to refuse it
+			case tag == nil: // no such block: told of as a misfit
 			case !o.in:
-				*slot = append(*slot, a.tags[b])
+				*slot = append(*slot, *tag)
 			case j >= int(c.Skip) && at < len(*slot):
-				a.tags[b] = (*slot)[at]
+				*tag = (*slot)[at]
 			}
 		}
 		behind += int(c.Count)

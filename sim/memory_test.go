@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -39,11 +40,11 @@ func (b *bench) pass() { b.play(b.now.Add(time.Second)) }
 // export gives a worker memory and returns its exports.
 func (b *bench) export(worker int) []core.Export {
 	slot := b.memory.allocate(worker, b.processes[worker+1].life, 8, 100)
-	return []core.Export{{Handle: b.memory.handleOf(slot, nil)}}
+	return []core.Export{{Handle: b.memory.handleOf(slot, nil), Bytes: 800, Blocks: 8, BlockBytes: 100}}
 }
 
 func (b *bench) openAs(m core.Mapping, exports []core.Export) {
-	b.memory.open(&core.OpenOrder{Op: core.Op(m), Mapping: m, Owner: 7, Incarnation: 1, Exports: exports})
+	b.memory.open(&core.OpenOrder{Op: core.Op(m), Mapping: m, Owner: 7, Incarnation: 1, Exports: exports, Groups: []core.Group{{Layers: []int64{0}}}})
 }
 
 func (b *bench) closeAs(m core.Mapping) {
@@ -169,9 +170,17 @@ func TestStaleAndForgedHandlesFail(t *testing.T) {
 // A copy carries every block's tag, also where a chunk has several groups.
 func TestCopiesCarryTags(t *testing.T) {
 	b := newBench(0)
-	from, to := b.export(0), b.export(1)
-	b.openAs(1, from)
-	b.openAs(2, to)
+	exports := []core.Export{{Bytes: 800, Blocks: 8, BlockBytes: 100}, {Bytes: 400, Blocks: 8, BlockBytes: 50}}
+	groups := []core.Group{{Layers: []int64{0}}, {Layers: []int64{1}}}
+	for worker := range 2 {
+		slot := b.memory.allocateAs(worker, b.processes[worker+1].life, exports, groups)
+		given := slices.Clone(exports)
+		for i := range given {
+			given[i].Handle = b.memory.handleOf(slot, nil)
+		}
+		m := core.Mapping(worker + 1)
+		b.memory.open(&core.OpenOrder{Op: core.Op(m), Mapping: m, Owner: 7, Incarnation: 1, Exports: given, Groups: groups})
+	}
 	b.pass()
 	tags := b.memory.allocations[0].tags
 	for i := range tags {
@@ -188,7 +197,9 @@ func TestCopiesCarryTags(t *testing.T) {
 	order.Chunks[0].Skip = 1
 	b.memory.copy(&order)
 	b.pass()
-	if got, want := b.memory.allocations[1].tags[:4], [4]uint64{0, 101, 107, 100}; [4]uint64(got) != want {
+	want := make([]uint64, 16)
+	want[1], want[3], want[8+2] = 101, 100, 8+107 // the second group's tags lie behind the first one's
+	if got := b.memory.allocations[1].tags; !slices.Equal(got, want) {
 		t.Fatalf("tags %v, want %v", got, want)
 	}
 }

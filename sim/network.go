@@ -314,8 +314,11 @@ func (n *network) deliver(who int, m int32, toServer, decoded bool) {
 	// buffers stay where they are.
 	w.current = msg.frames
 	in.Frames = &w.current
-	if p.state == running && p.machine != nil {
+	switch {
+	case p.state == running && p.machine != nil:
 		p.feed(in)
+	case who >= len(w.engines) && !toServer:
+		w.answered(who-len(w.engines), &w.current)
 	}
 	n.drop(m)
 }

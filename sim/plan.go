@@ -71,6 +71,7 @@ const (
 	ActTraffic                      // the engine's traffic starts (On) or stops
 	ActReallocate                   // the engine takes other memory and registers that
 	ActUnregister                   // a raw client unregisters the worker's id in its name, alive or dead
+	ActAsk                          // a raw client asks something: Ask
 )
 
 // Action is what one step does.
@@ -80,6 +81,7 @@ type Action struct {
 	Fault  faults.Fault
 	Prompt int // store, retrieve, look-up: which prompt; -1 lets the tape choose
 	On     bool
+	Ask    *Ask // of ActAsk, which has no worker
 }
 
 // Trigger is a moment named by what happens, not by the clock.

@@ -115,6 +115,8 @@ func (s *story) strike(step int) {
 		if !do.Fault.For.Zero() && hold || latent(do.Fault.Kind) && !do.Fault.For.Zero() {
 			w.push(evUndo, 0, w.now.Add(w.choices.Span(ForStory, step, do.Fault.For, do.Fault.For)), uint64(step))
 		}
+	} else if do.Kind == ActAsk {
+		hold = w.ask(step, do.Ask)
 	} else {
 		w.each(do.Worker, func(i int) {
 			if w.act(i, do) {

@@ -42,8 +42,10 @@ type World struct {
 	promptsOf  promptShape
 	latency    faults.Span
 
-	story story
-	ticks ticks
+	story   story
+	ticks   ticks
+	askers  []asker  // the raw clients
+	answers []string // of each step: what a raw client was answered
 
 	// Buffers of one event.
 	driver    core.Driver
@@ -53,7 +55,9 @@ type World struct {
 	current   core.Frames
 	request   wire.Request
 	decoder   wire.Decoder
-	asking    wire.Request // of the raw client
+	asking    wire.Request // of a raw client
+	reply     wire.Reply   // to a raw client
+	tensors   []core.Export
 	outgoing  core.Frames
 	name      []byte
 	clientUID uint64
@@ -164,9 +168,7 @@ func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 
 	workers := len(plan.Workers)
 	links := workers
-	if clientOf(plan) {
-		links++
-	}
+	links += w.layAskers(plan)
 	if cap(w.processes) < links+1 {
 		w.processes = make([]process, links+1)
 		w.asides = make([]aside, links+1)
@@ -195,7 +197,7 @@ func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 		}
 		p.timers = p.few[:0]
 		*p.aside = aside{stopped: core.Never, held: p.held[:0], starved: p.starved[:0]}
-		if i > workers { // the raw client, in whose place an earlier world may have had a worker
+		if i > workers { // a raw client, in whose place an earlier world may have had a worker
 			p.state, p.machine = running, nil
 			w.net.connect(i-1, w.choices.Span(ForReconnect, i, connectTime, connectTime))
 			continue

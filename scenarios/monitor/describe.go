@@ -46,7 +46,7 @@ var descriptions = [invariants]Description{
 		"what a leaving worker sends, and deaths, against contexts as claimed", ""},
 	integrity: {"INTEGRITY", true,
 		"A retrieve delivers what a finished writer stored under that key, or a miss.",
-		"every delivered block's tag in the worker's memory; for engine-driven workers, whose bytes the server never sees: chunks that became readable after their writer's context had gone", ""},
+		"every delivered block's tag in the worker's memory, and every copy's bounds; for engine-driven workers, whose bytes the server never sees: chunks that became readable after their writer's context had gone", ""},
 	visible: {"VISIBLE", false,
 		"A release past its bound is reported as stuck, and a ping of another protocol version is counted as refused.",
 		"releases that hang in device memory and pings that the server took in, against the reports",

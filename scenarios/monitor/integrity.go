@@ -7,8 +7,9 @@ import (
 )
 
 // INTEGRITY: the device memory compares every delivered block's tag with what
-// a finished writer stored under that key; this monitor only passes it on. The
-// bytes of engine-driven workers are not the server's to see. There the writer
+// a finished writer stored under that key, and every copy's bounds with what was
+// exported and with its slot's size; this monitor only passes it on. The bytes
+// of engine-driven workers are not the server's to see. There the writer
 // finishes by its COMMIT, which needs the context: a chunk that becomes
 // readable after its context went was swept there half written (B10).
 
@@ -22,6 +23,19 @@ func (m *Set) blocksWrong(r *core.Record) {
 	if m.first(integrity, w) {
 		m.report(integrity, r.At, fmt.Sprintf("%s was told that request %d loaded, and block %d holds other bytes than were stored under its key",
 			who, r.A, r.B), w)
+	}
+}
+
+// copyMisfit passes on that a copy left its bounds.
+func (m *Set) copyMisfit(r *core.Record) {
+	m.saw.memory = true
+	w, who := nobody, "an instance"
+	if i := m.instances.get(uint64(r.Instance)); i >= 0 {
+		in := &m.instances.items[i]
+		w, who = in.worker, m.whose(in)
+	}
+	if m.first(integrity, w) {
+		m.report(integrity, r.At, fmt.Sprintf("a copy on mapping %d of %s goes beyond its blocks, or does not fill its slot: %d", r.A, who, r.B), w)
 	}
 }
 

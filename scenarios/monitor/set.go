@@ -230,6 +230,8 @@ func (m *Set) Observe(r *core.Record) {
 		}
 	case core.BlocksWrong:
 		m.blocksWrong(r)
+	case core.CopyMisfit:
+		m.copyMisfit(r)
 	case core.FaultsOver:
 		m.faultsOver = r.At
 	}

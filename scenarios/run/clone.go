@@ -12,7 +12,7 @@ import (
 var judgeCopier = fork.Must[Judge](map[string]fork.Rule{
 	// Of the scenario, and the same in every run.
 	"Judge.s": fork.Keep, "Judge.design": fork.Keep, "Judge.arrivals": fork.Keep, "Judge.wants": fork.Keep, "Judge.byKind": fork.Keep,
-	"Judge.states": fork.Keep, "Judge.ends": fork.Keep, "check.e": fork.Share,
+	"Judge.states": fork.Keep, "Judge.ends": fork.Keep, "Judge.answers": fork.Keep, "check.e": fork.Share,
 	"Judge.measures": fork.Keep, "lives.byID": fork.Keep, // put right by CopyFrom
 })
 

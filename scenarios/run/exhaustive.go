@@ -134,6 +134,11 @@ func Exhaust(s *scenarios.Scenario, design string, p core.Protections, o Exhaust
 	if s.Random != "" {
 		return ExhaustReport{}, fmt.Errorf("%s draws a world of its own in each run; an exhaustive search needs one world", s.ID)
 	}
+	for i := range s.Plan.Steps {
+		if s.Plan.Steps[i].Do.Kind == sim.ActAsk {
+			return ExhaustReport{}, fmt.Errorf("%s:%d: %s: a story in which raw clients ask cannot be searched exhaustively; their answers are no part of a state", s.File, s.Steps[i].Line, s.Words(i))
+		}
+	}
 	if o.Tick == 0 {
 		o.Tick = DefaultTick
 	}

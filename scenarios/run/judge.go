@@ -62,8 +62,9 @@ type Judge struct {
 	byKind   [256][]int32 // checks that look at a kind of record
 	states   []int32      // checks of a state
 	requests []request
-	ends     bool // some check looks at requests
-	twice    bool // the request told of now was told of before
+	ends     bool                  // some check looks at requests
+	twice    bool                  // the request told of now was told of before
+	answers  func(step int) string // what a raw client was answered in this run
 	due      core.Time
 	offset   core.Time // the world's time less the server's clock, as far as stamps tell
 
@@ -119,6 +120,8 @@ func NewJudge(s *scenarios.Scenario, design string, p core.Protections) *Judge {
 			j.ends = true
 			look(core.EngineTold)
 			want(core.EngineSubmitted)
+		case scenarios.ExpectAnswer:
+			look(core.AnswerCame)
 		}
 		workers := 1
 		if j.who(e).Worker == faults.Everyone {
@@ -357,6 +360,14 @@ func (j *Judge) look(c *check, n int, r *core.Record, worker, at, number int32) 
 		}
 	case scenarios.ExpectEnded:
 		j.ended(c, n, r)
+	case scenarios.ExpectAnswer:
+		if int(r.A) != e.Step {
+			return
+		}
+		c.counts[0]++
+		if got := j.answers(e.Step); !scenarios.AnswerFits(e.Answer, got) {
+			j.find(c, false, r.At, nil, "%s was answered %q; %q is expected", j.s.Words(e.Step), got, e.Answer)
+		}
 	}
 }
 
@@ -503,6 +514,10 @@ func (j *Judge) Finish(end core.Time) {
 				j.state(c, end)
 			case c.due == core.Never:
 				j.find(c, true, end, nil, "%s never came, so that nothing was judged", describe(e.At.When, j.s))
+			}
+		case scenarios.ExpectAnswer:
+			if c.counts[0] == 0 && e.Answer != scenarios.Silence {
+				j.find(c, true, end, nil, "%s got no answer; %q is expected", j.s.Words(e.Step), e.Answer)
 			}
 		case scenarios.ExpectNotReaped:
 			j.hadContext(c, end)

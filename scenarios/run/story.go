@@ -379,6 +379,8 @@ func (st *Story) WordsOf(r *core.Record, worker int) string {
 		return fmt.Sprintf("WRONG: a copy uses mapping %d of %s while it is released", r.A, who)
 	case core.CopyTouchedGone:
 		return fmt.Sprintf("WRONG: a copy uses memory of %s that is gone", who)
+	case core.CopyMisfit:
+		return fmt.Sprintf("WRONG: a copy on mapping %d of %s goes beyond its blocks, or does not fill its slot: %d", r.A, who, r.B)
 	case core.BlocksRight:
 		return fmt.Sprintf("retrieve %d of %s delivered %d right blocks", r.A, who, r.B)
 	case core.BlocksWrong:
