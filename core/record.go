@@ -132,6 +132,7 @@ const (
 	WorldEnded         //
 	AnswerCame         // A: number of the scenario's step, B: fold of the answer in words; Failure: refused; a raw client was answered
 	CopyMisfit         // Instance, Incarnation; A: mapping, B: block or slot; a copy beyond the exported blocks, or of another size than its slot
+	ParcelLeft         // A: number, B: bytes; data that came in a message is kept for nobody when the run ends
 	RecordKinds        // how many kinds there are; not a record
 )
 
@@ -208,7 +209,7 @@ var recordKindNames = [RecordKinds]string{
 	BlocksRight: "blocks-right", BlocksWrong: "blocks-wrong",
 	EngineRegistered: "engine-registered", EngineLeaving: "engine-leaving",
 	FaultsOver: "faults-over", WorldEnded: "world-ended",
-	AnswerCame: "answer-came", CopyMisfit: "copy-misfit",
+	AnswerCame: "answer-came", CopyMisfit: "copy-misfit", ParcelLeft: "parcel-left",
 }
 
 // String is the kind's name in stories and event logs.

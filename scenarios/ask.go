@@ -32,8 +32,9 @@ var (
 	ofSession  = []string{"request-id"}
 )
 
-// requests are what a file can ask for. The names are those of the wire, but
-// for the two that say "kv-cache" and "context" where nothing else could be meant.
+// requests are what a file can ask for. The names are those of the wire, the
+// long two shortened; "reconnect" is none, but its client's connection that
+// breaks and is made anew.
 var requests = []request{
 	{"register-kv-cache", wire.RegisterKVCache, ofRegister},
 	{"unregister-kv-cache", wire.UnregisterKVCache, ofInstance},
@@ -64,6 +65,7 @@ var requests = []request{
 	{"get-experimental", wire.GetExperimental, []string{"old-number"}},
 	{"settle", wire.Settle, []string{"instance", "before"}},
 	{"operation", wire.Named, []string{"called"}},
+	{"reconnect", wire.NoType, nil},
 }
 
 func requestNames() []string {

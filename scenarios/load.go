@@ -226,7 +226,7 @@ type identity struct {
 
 var configKeys = []string{
 	"reap", "grace", "heartbeat", "timeout", "ids", "server", "modules", "chunk-tokens", "normal-slots",
-	"affinity-lanes", "l1-bytes", "latency", "open-time", "close-time", "copy-time", "server-start",
+	"affinity-lanes", "l1-bytes", "pool-bytes", "latency", "open-time", "close-time", "copy-time", "server-start",
 	"device-bytes", "prompts", "prompt-tokens", "block-tokens", "proof-of-death",
 }
 
@@ -306,6 +306,9 @@ func (d *decoder) config(n *node, p *sim.Plan) identity {
 	d.names.set("server-start", start.High)
 	if v := n.get("l1-bytes"); v != nil {
 		c.L1Bytes = d.bytes(v, "l1-bytes")
+	}
+	if v := n.get("pool-bytes"); v != nil {
+		c.PoolBytes = d.bytes(v, "pool-bytes")
 	}
 	if v := n.get("proof-of-death"); v != nil {
 		p.Proof = d.boolean(v, "proof-of-death")

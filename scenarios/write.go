@@ -148,6 +148,7 @@ func (w *writer) config() pairs {
 	p.addIf(c.NormalSlots != normal.NormalSlots, "normal-slots", fmt.Sprint(c.NormalSlots))
 	p.addIf(c.AffinityLanes != normal.AffinityLanes, "affinity-lanes", fmt.Sprint(c.AffinityLanes))
 	p.addIf(c.L1Bytes != normal.L1Bytes, "l1-bytes", bytesText(c.L1Bytes))
+	p.addIf(c.PoolBytes != normal.PoolBytes, "pool-bytes", bytesText(c.PoolBytes))
 	p.addIf(plan.DeviceBytes != 0, "device-bytes", bytesText(plan.DeviceBytes))
 	p.addIf(!plan.Latency.Zero(), "latency", spanText(plan.Latency))
 	p.addIf(!plan.OpenTime.Zero(), "open-time", spanText(plan.OpenTime))

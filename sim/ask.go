@@ -17,7 +17,8 @@ type Ask struct {
 	// first is also the one that looks prompts up for engines.
 	Client int
 	// Request is what is sent. Its uid, the handles of its exports and the
-	// tokens of its key are put in when it is sent.
+	// tokens of its key are put in when it is sent. Without a type nothing is
+	// sent: the client's connection breaks, and it makes another.
 	Request wire.Request
 	// Of names a worker whose last id the request is about, by its index plus
 	// one; 0 leaves the request's own id.
@@ -71,6 +72,9 @@ func (w *World) ask(step int, a *Ask) bool {
 	c := &w.askers[a.Client]
 	r := &w.asking
 	*r = a.Request
+	if r.Type == wire.NoType {
+		return w.reconnect(a.Client)
+	}
 	if a.Of > 0 {
 		if r.Instance = w.identities[a.Of-1]; r.Instance == 0 {
 			return false
@@ -97,6 +101,18 @@ func (w *World) ask(step int, a *Ask) bool {
 	}
 	waits.uid = w.clientUID
 	c.waits = append(c.waits, waits)
+	return true
+}
+
+// reconnect breaks a raw client's connection; what it waits for it no longer gets.
+func (w *World) reconnect(client int) bool {
+	who := len(w.engines) + client
+	if w.net.links[who].peer == 0 {
+		return false
+	}
+	w.askers[client].waits = w.askers[client].waits[:0]
+	w.net.disconnect(who, false, true)
+	w.net.connect(who, w.choices.Span(ForReconnect, who+1, connectTime, connectTime))
 	return true
 }
 

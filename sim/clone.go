@@ -23,7 +23,7 @@ var worldCopier = fork.Must[World](map[string]fork.Rule{
 	"heap.later": fork.Keep, "heap.much": fork.Keep,
 	// Buffers of one event.
 	"World.driver": fork.Keep, "World.input": fork.Keep, "World.call": fork.Keep, "World.scratch": fork.Keep, "World.current": fork.Keep,
-	"World.reply": fork.Keep, "World.tensors": fork.Keep, "World.answers": fork.Keep,
+	"World.reply": fork.Keep, "parcels.world": fork.Keep, "World.tensors": fork.Keep, "World.answers": fork.Keep,
 	"allocation.exports": fork.Share, "allocation.groups": fork.Share,
 	"World.request": fork.Keep, "World.decoder": fork.Keep, "World.asking": fork.Keep, "World.outgoing": fork.Keep, "World.name": fork.Keep,
 	"World.handle": fork.Keep, "World.blocks": fork.Keep, "World.exports": fork.Keep, "World.groups": fork.Keep, "World.shape": fork.Keep,
@@ -72,7 +72,7 @@ func (w *World) CopyFrom(o *World) {
 	for i := range w.engines {
 		w.engines[i].world = w
 	}
-	w.net.world, w.memory.world, w.story.world, w.ticks.world = w, w, w, w
+	w.net.world, w.memory.world, w.story.world, w.ticks.world, w.parcels.world = w, w, w, w, w
 	w.ticks.steps, _ = w.observer.(StepObserver)
 	w.decoder.ChunkTokens, w.decoder.Legacy = w.plan.Server.ChunkTokens, w.plan.Server.Legacy
 	w.memory.reindex()

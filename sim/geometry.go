@@ -17,20 +17,13 @@ func (m *memory) allocateAs(worker int, life uint64, exports []core.Export, grou
 	for i := range exports {
 		a.bytes += exports[i].Bytes
 	}
-	a.lay(min(max(1, len(groups))*int(a.stride()), maxTags))
+	a.stride = 0
+	for g := range max(1, len(groups)) {
+		blocks, _ := a.group(g)
+		a.stride = max(a.stride, blocks)
+	}
+	a.lay(min(max(1, len(groups))*int(a.stride), maxTags))
 	return slot
-}
-
-// stride is how many tags a group has room for.
-func (a *allocation) stride() uint32 {
-	if a.exports == nil {
-		return uint32(len(a.tags))
-	}
-	most := uint32(0)
-	for i := range a.exports {
-		most = max(most, a.exports[i].Blocks)
-	}
-	return most
 }
 
 // tag is what block b of a group holds, nil where there is no such block.
@@ -45,7 +38,7 @@ func (a *allocation) tag(group int, b uint32) *uint64 {
 	if b >= blocks {
 		return nil
 	}
-	if at := uint64(group)*uint64(a.stride()) + uint64(b); at < uint64(len(a.tags)) {
+	if at := uint64(group)*uint64(a.stride) + uint64(b); at < uint64(len(a.tags)) {
 		return &a.tags[at]
 	}
 	return nil

@@ -40,6 +40,7 @@ type allocation struct {
 	// exports it is one tensor and one group, as an engine has by default.
 	exports []core.Export
 	groups  []core.Group
+	stride  uint32 // with exports: how many tags each group has room for
 }
 
 // mapping is an allocation opened in the server.

@@ -304,6 +304,7 @@ func (n *network) deliver(who int, m int32, toServer, decoded bool) {
 		if !decoded {
 			w.decode(&msg.frames)
 		}
+		w.parcels.take(&w.request)
 		in.Peer, in.Decoded = msg.peer, &w.request
 		r := w.truth(core.MessageHandled, nil)
 		r.A, r.B, r.Instance = uint64(msg.peer), uint64(w.request.Type), w.request.Instance

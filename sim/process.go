@@ -148,6 +148,7 @@ func (p *process) feed(in *core.Input) {
 	}
 	d.Machine, d.Actor = p.machine, core.ActorServer+core.Actor(p.index)
 	d.Clock, d.Transport, d.Memory, d.Engine, d.Recorder, d.Leaver = p, p, p, p, p, p
+	d.Inline = &p.world.parcels
 	d.Feed(in)
 }
 

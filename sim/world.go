@@ -44,6 +44,7 @@ type World struct {
 
 	story   story
 	ticks   ticks
+	parcels parcels
 	askers  []asker  // the raw clients
 	answers []string // of each step: what a raw client was answered
 
@@ -98,6 +99,7 @@ func (w *World) Run(plan *Plan, choices *Choices, observer Observer) (result Res
 	w.reset(plan, choices, observer)
 	end := core.Time(plan.Until)
 	w.play(end)
+	w.parcels.left()
 	w.truth(core.WorldEnded, nil)
 	w.emit()
 	return Result{Events: w.events, Records: w.records, Hash: w.hash, End: end, Unfired: w.story.unfired(nil)}
@@ -189,6 +191,7 @@ func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 	w.pids = resized(w.pids, pods)
 	w.net.reset(links)
 	w.memory.reset()
+	w.parcels.begin(w)
 	for i := range w.processes {
 		p := &w.processes[i]
 		*p = process{
@@ -442,6 +445,7 @@ func (w *World) end(p *process, silent bool) {
 	p.gone()
 	if p.index == 0 {
 		w.memory.serverGone()
+		w.parcels.begin(w)
 		for i := range w.net.links {
 			w.net.disconnect(i, false, false)
 			if w.processes[i+1].state != absent {

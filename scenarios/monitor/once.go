@@ -30,6 +30,13 @@ func (m *Set) onceMapping(r *core.Record) {
 	m.report(once, r.At, fmt.Sprintf("%s %d was %s", who, r.A, what), w)
 }
 
+// parcelLeft passes on that data of a message became nobody's.
+func (m *Set) parcelLeft(r *core.Record) {
+	if m.first(once, nobody) {
+		m.report(once, r.At, fmt.Sprintf("%d bytes that came inside a message are kept for nobody", r.B))
+	}
+}
+
 // onceReused judges an open under a number that is open.
 func (m *Set) onceReused(i int32, r *core.Record) {
 	in := &m.instances.items[i]

@@ -381,6 +381,8 @@ func (st *Story) WordsOf(r *core.Record, worker int) string {
 		return fmt.Sprintf("WRONG: a copy uses memory of %s that is gone", who)
 	case core.CopyMisfit:
 		return fmt.Sprintf("WRONG: a copy on mapping %d of %s goes beyond its blocks, or does not fill its slot: %d", r.A, who, r.B)
+	case core.ParcelLeft:
+		return fmt.Sprintf("WRONG: %d bytes that came in a message are kept for nobody", r.B)
 	case core.BlocksRight:
 		return fmt.Sprintf("retrieve %d of %s delivered %d right blocks", r.A, who, r.B)
 	case core.BlocksWrong:
