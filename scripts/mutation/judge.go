@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,24 +23,35 @@ import (
 type verdict uint8
 
 const (
-	survived verdict = iota
-	unreached
-	noticed // a scenario went red
-	hung    // simrun did not come to an end
+	survived  verdict = iota // some run went otherwise than without it, and nobody minded
+	alike                    // every run went as without it
+	unreached                // no run came to where it is
+	noticed                  // a scenario went red
+	hung                     // simrun did not come to an end
+	verdicts                 // how many there are
 )
 
 func (v verdict) String() string {
-	return [...]string{survived: "survived", unreached: "unreached", noticed: "noticed", hung: "hung"}[v]
+	return [...]string{survived: "survived", alike: "alike", unreached: "unreached", noticed: "noticed", hung: "hung"}[v]
 }
 
 type judge struct {
 	options
-	tree string
+	tree  string
+	plain []string // of each round: the hashes of its runs without a mutant
 }
 
 // prepare copies the project into a folder, puts all mutants into the copy and
-// builds simrun there.
+// builds simrun there. What it left there earlier is used as it is.
 func prepare(copied string) ([]mutant, error) {
+	list := filepath.Join(copied, "mutants.json")
+	if text, err := os.ReadFile(list); err == nil {
+		var all []mutant
+		if err := json.Unmarshal(text, &all); err != nil {
+			return nil, fmt.Errorf("%s: %w; remove the folder to have the copy made anew", list, err)
+		}
+		return all, nil
+	}
 	if err := sources.Copy(".", copied); err != nil {
 		return nil, err
 	}
@@ -53,7 +65,11 @@ func prepare(copied string) ([]mutant, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("the instrumented copy does not build: %w\n%s", err, out)
 	}
-	return all, nil
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, err
+	}
+	return all, os.WriteFile(list, text, 0o644) // last: a folder without it is not whole
 }
 
 // rounds are what a mutant must survive, the quick ones first.
@@ -79,7 +95,7 @@ func (j *judge) play(ctx context.Context, number int, arguments []string, enviro
 	// nothing about a mutant.
 	bounded := fmt.Sprintf(`ulimit -t %d; exec "$0" "$@"`, int(j.limit.Seconds()))
 	call := append([]string{"-c", bounded, filepath.Join(j.tree, "simrun.mutants")}, arguments...)
-	cmd := exec.CommandContext(limited, "sh", append(call, "-q", "-j", "1", "--fail-fast")...)
+	cmd := exec.CommandContext(limited, "sh", append(append(call, j.scenarios()...), "-q", "-j", "1", "--fail-fast", "--json", "-")...)
 	cmd.Dir = j.tree
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Env = append(os.Environ(), append(environment, onVariable+"="+strconv.Itoa(number), "GOMAXPROCS=1", "GOMEMLIMIT=2GiB")...)
@@ -98,6 +114,30 @@ func (j *judge) play(ctx context.Context, number int, arguments []string, enviro
 	return 0, string(out), err
 }
 
+// scenarios are the suite's substitutes, as the copy's folder finds them.
+func (j *judge) scenarios() []string {
+	out := make([]string, len(j.suite))
+	for i, name := range j.suite {
+		if out[i] = name; strings.HasSuffix(name, ".yaml") {
+			if whole, err := filepath.Abs(name); err == nil {
+				out[i] = whole
+			}
+		}
+	}
+	return out
+}
+
+// hashes are those of a report in JSON: what its runs were, event by event.
+func hashes(report string) string {
+	var b strings.Builder
+	for line := range strings.Lines(report) {
+		if strings.HasPrefix(strings.TrimSpace(line), `"hash":`) {
+			b.WriteString(strings.TrimSpace(line))
+		}
+	}
+	return b.String()
+}
+
 // sound makes sure that the suite passes while no mutant is on: only then does
 // red mean something.
 func (j *judge) sound(ctx context.Context) error {
@@ -109,6 +149,7 @@ func (j *judge) sound(ctx context.Context) error {
 		if code != 0 {
 			return fmt.Errorf("with no mutant on, simrun %s exits %d:\n%s", strings.Join(round, " "), code, output)
 		}
+		j.plain = append(j.plain, hashes(output))
 	}
 	return nil
 }
@@ -156,8 +197,8 @@ func (j *judge) all(ctx context.Context, chosen []mutant) ([]verdict, error) {
 				}
 				m := &chosen[i]
 				verdicts[i] = unreached
-				if reached[m.number] {
-					v, err := j.one(ctx, m.number)
+				if reached[m.Number] {
+					v, err := j.one(ctx, m.Number)
 					if err != nil {
 						failures[w] = err
 						return
@@ -181,7 +222,8 @@ func (j *judge) all(ctx context.Context, chosen []mutant) ([]verdict, error) {
 
 // one judges one mutant.
 func (j *judge) one(ctx context.Context, number int) (verdict, error) {
-	for _, round := range j.rounds() {
+	v := alike
+	for i, round := range j.rounds() {
 		code, output, err := j.play(ctx, number, round)
 		switch {
 		case err != nil:
@@ -192,7 +234,9 @@ func (j *judge) one(ctx context.Context, number int) (verdict, error) {
 			return survived, fmt.Errorf("mutant %d: simrun exits 1, which says nothing about the core:\n%s", number, output)
 		case code != 0: // 2 is a crash of all of simrun: out of memory, a stack without end
 			return noticed, nil
+		case hashes(output) != j.plain[i]:
+			v = survived
 		}
 	}
-	return survived, nil
+	return v, nil
 }

@@ -34,12 +34,11 @@ func main() {
 	flag.IntVar(&o.seeds, "seeds", 20, "seeds of each scenario in the last round")
 	flag.StringVar(&o.out, "o", "", "write the survivors to this file too")
 	flag.BoolVar(&o.verbose, "v", false, "say at once what is not noticed")
-	flag.BoolVar(&o.keep, "keep", false, "keep the instrumented copy and say where it is")
+	flag.StringVar(&o.from, "from", "", "only mutants that this file of survivors (-o) names")
+	flag.StringVar(&o.copy, "copy", "", "the folder for the instrumented copy, which is kept there and used again")
+	flag.Usage = usage
 	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "mutation: unexpected argument %q; choose mutants with -only\n", flag.Arg(0))
-		os.Exit(1)
-	}
+	o.suite = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, o); err != nil {
@@ -52,13 +51,29 @@ func main() {
 	}
 }
 
+func usage() {
+	fmt.Fprint(os.Stderr, `Usage: go run ./scripts/mutation [flags] [SCENARIO...]
+
+Makes every small mistake in core/server and core/worker, one at a time, and
+counts those that the scenario suite notices. SCENARIO names or files take the
+suite's place: so a new story is tried in seconds.
+
+  go run ./scripts/mutation -o survivors.txt
+  go run ./scripts/mutation -only lookup.go -v
+  go run ./scripts/mutation -copy /tmp/mutants -from survivors.txt -only lookup.go my-story.yaml
+
+`)
+	flag.PrintDefaults()
+}
+
 type options struct {
-	jobs, seeds int
-	only, out   string
-	list, keep  bool
-	verbose     bool
-	least       float64
-	limit       time.Duration
+	jobs, seeds           int
+	only, out, from, copy string
+	list                  bool
+	verbose               bool
+	least                 float64
+	limit                 time.Duration
+	suite                 []string // what takes the suite's place
 }
 
 // folders are the packages that are scored.
@@ -66,16 +81,19 @@ var folders = []string{"core/server", "core/worker"}
 
 func run(ctx context.Context, o options) error {
 	began := time.Now()
-	copied, err := os.MkdirTemp("", "vigil-mutation-")
-	if err != nil {
-		return err
-	}
-	if o.keep {
-		fmt.Fprintln(os.Stderr, "mutation: the copy is in", copied)
-	} else {
+	copied := o.copy
+	if copied == "" {
+		var err error
+		if copied, err = os.MkdirTemp("", "vigil-mutation-"); err != nil {
+			return err
+		}
 		defer os.RemoveAll(copied)
 	}
 	all, err := prepare(copied)
+	if err != nil {
+		return err
+	}
+	named, err := survivorsIn(o.from)
 	if err != nil {
 		return err
 	}
@@ -85,16 +103,16 @@ func run(ctx context.Context, o options) error {
 	}
 	chosen := all[:0:0]
 	for _, m := range all {
-		if strings.Contains(m.key(), o.only) && !arguments.outside(m.file) {
+		if strings.Contains(m.key(), o.only) && !arguments.outside(m.File) && (named == nil || named[m.key()]) {
 			chosen = append(chosen, m)
 		}
 	}
 	if len(chosen) == 0 {
-		return fmt.Errorf("no mutant's key contains %q; -list shows them", o.only)
+		return fmt.Errorf("no mutant is left; -list shows those that -only and -from choose")
 	}
 	if o.list {
 		for _, m := range chosen {
-			fmt.Printf("%d\t%s\n", m.number, m.key())
+			fmt.Printf("%d\t%s\n", m.Number, m.key())
 		}
 		return nil
 	}
@@ -114,7 +132,7 @@ func run(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	if o.only == "" {
+	if o.only == "" && o.from == "" && len(o.suite) == 0 {
 		if err := s.stale(all); err != nil {
 			return err
 		}

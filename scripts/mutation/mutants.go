@@ -27,19 +27,19 @@ import (
 
 // mutant is one mistake.
 type mutant struct {
-	number int // from 1
-	file   string
-	line   int
-	inside string // the function
-	change string // the mistake, in words, with the code that it is made in
-	nth    int    // which one of those with the same words in the function, from 1
+	Number int // from 1
+	File   string
+	Line   int
+	Inside string // the function
+	Change string // the mistake, in words, with the code that it is made in
+	Nth    int    // which one of those with the same words in the function, from 1
 }
 
 // key names a mutant for as long as its code stays as it is.
 func (m *mutant) key() string {
-	key := fmt.Sprintf("%s %s: %s", m.file, m.inside, m.change)
-	if m.nth > 1 {
-		key += fmt.Sprintf(" (%d)", m.nth)
+	key := fmt.Sprintf("%s %s: %s", m.File, m.Inside, m.Change)
+	if m.Nth > 1 {
+		key += fmt.Sprintf(" (%d)", m.Nth)
 	}
 	return key
 }
@@ -154,11 +154,11 @@ func receiver(e ast.Expr) string {
 
 // add notes a mutant and returns its number as an argument.
 func (in *instrumenter) add(at token.Pos, change string) ast.Expr {
-	m := mutant{number: len(*in.all) + 1, file: in.file, line: in.pkg.fset.Position(at).Line, inside: in.inside, change: change}
+	m := mutant{Number: len(*in.all) + 1, File: in.file, Line: in.pkg.fset.Position(at).Line, Inside: in.inside, Change: change}
 	in.seen[in.inside+change]++
-	m.nth = in.seen[in.inside+change]
+	m.Nth = in.seen[in.inside+change]
 	*in.all = append(*in.all, m)
-	return &ast.BasicLit{Kind: token.INT, Value: fmt.Sprint(m.number)}
+	return &ast.BasicLit{Kind: token.INT, Value: fmt.Sprint(m.Number)}
 }
 
 // text is a piece of code on one line.

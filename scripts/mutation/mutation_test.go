@@ -68,7 +68,7 @@ func TestEachMutantIsAnotherProgram(t *testing.T) {
 	}
 	var got []string
 	for i := range all {
-		got = append(got, all[i].change)
+		got = append(got, all[i].Change)
 	}
 	for _, w := range want {
 		if !strings.Contains(strings.Join(got, "\n"), w) {
@@ -92,8 +92,8 @@ func TestEachMutantIsAnotherProgram(t *testing.T) {
 		t.Fatalf("without a mutant it prints %q, want %q", sound, want)
 	}
 	for i := range all {
-		if run(strconv.Itoa(all[i].number)) == sound {
-			t.Errorf("mutant %q changes nothing", all[i].change)
+		if run(strconv.Itoa(all[i].Number)) == sound {
+			t.Errorf("mutant %q changes nothing", all[i].Change)
 		}
 	}
 }

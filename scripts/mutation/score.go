@@ -67,19 +67,19 @@ type summary struct {
 	chosen    []mutant
 	verdicts  []verdict
 	arguments *arguments
-	byFile    map[string][4]int
-	count     [4]int
+	byFile    map[string][verdicts]int
+	count     [verdicts]int
 	argued    int // survivors that are argued for
 }
 
-func sum(chosen []mutant, verdicts []verdict, a *arguments) *summary {
-	s := &summary{chosen: chosen, verdicts: verdicts, arguments: a, byFile: map[string][4]int{}}
+func sum(chosen []mutant, judged []verdict, a *arguments) *summary {
+	s := &summary{chosen: chosen, verdicts: judged, arguments: a, byFile: map[string][verdicts]int{}}
 	for i := range chosen {
-		v := verdicts[i]
+		v := judged[i]
 		s.count[v]++
-		of := s.byFile[chosen[i].file]
+		of := s.byFile[chosen[i].File]
 		of[v]++
-		s.byFile[chosen[i].file] = of
+		s.byFile[chosen[i].File] = of
 		if v <= unreached && a.argued(&chosen[i]) {
 			s.argued++
 		}
@@ -99,11 +99,14 @@ func (s *summary) write(w io.Writer) {
 		files = append(files, f)
 	}
 	slices.Sort(files)
-	fmt.Fprintf(w, "%-32s %8s %9s %6s %9s %10s %7s\n", "FILE", "MISTAKES", "NOTICED", "HUNG", "SURVIVED", "UNREACHED", "SCORE")
+	fmt.Fprintf(w, "%-32s %8s %8s %6s %9s %6s %10s %7s\n", "FILE", "MISTAKES", "NOTICED", "HUNG", "SURVIVED", "ALIKE", "UNREACHED", "SCORE")
 	for _, f := range files {
 		c := s.byFile[f]
-		all := c[0] + c[1] + c[2] + c[3]
-		fmt.Fprintf(w, "%-32s %8d %9d %6d %9d %10d %6.1f%%\n", f, all, c[noticed], c[hung], c[survived], c[unreached], 100*float64(c[noticed]+c[hung])/float64(all))
+		all := 0
+		for _, n := range c {
+			all += n
+		}
+		fmt.Fprintf(w, "%-32s %8d %8d %6d %9d %6d %10d %6.1f%%\n", f, all, c[noticed], c[hung], c[survived], c[alike], c[unreached], 100*float64(c[noticed]+c[hung])/float64(all))
 	}
 	fmt.Fprintln(w)
 	for i := range s.chosen {
@@ -111,10 +114,10 @@ func (s *summary) write(w io.Writer) {
 		if s.verdicts[i] > unreached || s.arguments.argued(m) {
 			continue
 		}
-		fmt.Fprintf(w, "%s:%d: %s: %s\n", m.file, m.line, s.verdicts[i], m.key())
+		fmt.Fprintf(w, "%s:%d: %s: %s\n", m.File, m.Line, s.verdicts[i], m.key())
 	}
-	fmt.Fprintf(w, "\nscore %.1f%%: %d of %d mistakes noticed; %d survived and %d were never reached, %d of those are argued for\n",
-		s.score(), s.count[noticed]+s.count[hung], len(s.chosen), s.count[survived], s.count[unreached], s.argued)
+	fmt.Fprintf(w, "\nscore %.1f%%: %d of %d mistakes noticed; %d survived, %d changed nothing and %d were never reached, %d of those are argued for\n",
+		s.score(), s.count[noticed]+s.count[hung], len(s.chosen), s.count[survived], s.count[alike], s.count[unreached], s.argued)
 }
 
 // writeSurvivors writes the keys of what nobody noticed and nobody argues for.
@@ -131,6 +134,24 @@ func (s *summary) writeSurvivors(path string) error {
 	return os.Rename(path+".part", path)
 }
 
+// survivorsIn reads the keys that a file of survivors names; nil without one.
+func survivorsIn(path string) (map[string]bool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if key, ok := cutPrefix(strings.TrimSpace(line), "mutant"); ok {
+			keys[key] = true
+		}
+	}
+	return keys, nil
+}
+
 // stale complains of arguments that argue for nothing any more.
 func (s *summary) stale(all []mutant) error {
 	killed, known := map[string]bool{}, map[string]bool{}
@@ -140,7 +161,7 @@ func (s *summary) stale(all []mutant) error {
 	files := map[string]bool{}
 	for i := range all {
 		known[all[i].key()] = true
-		files[all[i].file] = true
+		files[all[i].File] = true
 	}
 	var errs []error
 	for _, key := range s.arguments.mutants {
