@@ -32,6 +32,7 @@ type Campaign struct {
 	Runs      uint64 `json:"runs"`
 	Found     uint64 `json:"found"`     // runs that broke something
 	FirstRun  uint64 `json:"first_run"` // number of the first of them, from 1; 0 for none
+	Told      uint64 `json:"told"`      // runs in which the file's story took place: what it expects was owed in these
 	Schedules uint64 `json:"schedules"` // distinct runs
 	AtLeast   bool   `json:"schedules_at_least,omitempty"`
 	// OfParts says that Schedules is the sum of what is distinct within each shard.
@@ -202,6 +203,9 @@ func (c *Campaign) covered(b *bytes.Buffer, design string, width int, on ink) {
 		within = " within their shards"
 	}
 	field(b, "runs", fmt.Sprintf("%s, %s%s distinct%s; %s found something", runs, atLeast, grouped(c.Schedules), within, grouped(c.Found)), width)
+	if c.Told < c.Runs {
+		field(b, "story", fmt.Sprintf("%s told it; in the others a step struck nothing, or a fault came after the calm: what the file expects is not owed there", share2(c.Told, c.Runs)), width)
+	}
 	field(b, "simulated", fmt.Sprintf("%s, %s events, in %s: %s runs/s", span(c.SimSeconds), amount(float64(c.Events)), span(c.Wall), amount(rate(float64(c.Runs), c.Wall))), width)
 	features := fmt.Sprintf("%s of state, record and fault", grouped(uint64(c.Features)))
 	if c.Runs > 0 {

@@ -69,6 +69,7 @@ func (c *Campaign) merge(o *Campaign, shard *Shard) error {
 	}
 	c.Runs += o.Runs
 	c.Found += o.Found
+	c.Told += o.Told
 	c.Schedules += o.Schedules
 	c.AtLeast = c.AtLeast || o.AtLeast
 	c.OfParts = c.OfParts || shard.Of > 1

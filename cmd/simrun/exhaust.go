@@ -48,7 +48,7 @@ func (e *exploration) exhaust(ctx context.Context, s selected, row *reports.Camp
 		States: x.States, Transitions: x.Transitions, Schedules: x.Schedules, Depth: x.Depth,
 		Merged: x.Merged, Skipped: x.Skipped, Complete: x.Complete, Reason: x.Reason, Scope: x.Scope,
 	}
-	row.Runs = x.Schedules
+	row.Runs, row.Told = x.Schedules, x.Schedules
 	c := &run.Campaign{}
 	p := run.NewPlayer(e.design.preset, e.design.protections)
 	for i := range x.Violations {

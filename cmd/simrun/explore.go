@@ -336,7 +336,7 @@ func (e *exploration) choose(s selected, row *reports.Campaign) (explore.Strateg
 // fill turns what a campaign came to into its report.
 func (e *exploration) fill(row *reports.Campaign, c *run.Campaign) {
 	row.Verdict = reports.Verdict(c.Verdict)
-	row.Runs, row.Found, row.Schedules, row.AtLeast = c.Runs, c.Found, c.Schedules, c.Bounded
+	row.Runs, row.Found, row.Told, row.Schedules, row.AtLeast = c.Runs, c.Found, c.Told, c.Schedules, c.Bounded
 	row.Features, row.FreshAt = c.Features, c.FreshAt+1
 	row.Events, row.SimSeconds, row.Wall = c.Events, float64(c.Sim)/1e9, c.Wall.Seconds()
 	row.Hash, row.Whole = fmt.Sprintf("%016x", c.Hash), c.Whole

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -170,6 +171,63 @@ func TestASearchThatMeetsNothingIsNoPass(t *testing.T) {
 		o.Runs = enoughRuns - 1
 		if c = searchFor(t, list[0], o); c.Verdict != Pass {
 			t.Errorf("%d runs are too few to tell, and it is %s", o.Runs, c.Verdict)
+		}
+	}
+}
+
+// What a file expects is owed where its story took place, and there alone. The
+// expectations of B2 stand on a worker that dies after its eighth copy: by
+// tapes in which no eighth copy begins it lives, and that is no finding. Where it
+// did die, a core that does not free it is one.
+func TestWhatAFileExpectsIsOwedWhereItsStoryTookPlace(t *testing.T) {
+	list, err := scenarios.Find("B2/killed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := SearchOptions{Design: "hardened", Protections: core.Hardened(), Strategy: &explore.Swarm{}, Runs: 120, Jobs: 1}
+	c := searchFor(t, list[0], o)
+	if c.Verdict != Pass || c.Told == 0 || c.Told == c.Runs {
+		t.Errorf("verdict %s, %v; %d of %d runs told the story", c.Verdict, c.Broke, c.Told, c.Runs)
+	}
+	o.Protections.IndependentReleases = false
+	sick := searchFor(t, list[0], o)
+	if n := sick.Broke["expect holds"]; n == 0 || n > sick.Told {
+		t.Errorf("%v in %d runs that told the story", sick.Broke, sick.Told)
+	}
+}
+
+// A fault that waits for a record and comes when the file's faults should be
+// over makes another story, and so does all that follows on it.
+func TestAFaultAfterTheCalmMakesAnotherStory(t *testing.T) {
+	text := quiet + `
+steps:
+  - when: {record: stamped, worker: w1, nth: 3}
+    label: third
+    pause: {worker: w1, for: 20s}
+  - when: {step: third}
+    after: 40s
+    kill: w1
+calm: %s
+expect:
+  - holds: {worker: w1, contexts: 1}
+`
+	for calm, owed := range map[string]bool{"30s": false, "200s": true} {
+		list := story(t, fmt.Sprintf(text, calm))
+		c := searchFor(t, list[0], SearchOptions{Design: "hardened", Protections: core.Hardened(), Strategy: &explore.Random{}, Runs: 20, Jobs: 1})
+		if told, found := c.Told == c.Runs, c.Broke["expect holds"] == c.Runs; told != owed || found != owed {
+			t.Errorf("calm at %s: %d of %d runs told the story, %v", calm, c.Told, c.Runs, c.Broke)
+		}
+	}
+}
+
+// A search that never told the file's story has looked at nothing of it.
+func TestASearchThatNeverTellsTheStoryIsNoPass(t *testing.T) {
+	text := quiet + "steps:\n  - {at: 60s, shutdown: w1}\n  - {at: 70s, store: w1MAYBE}\nexpect:\n  - happened: {record: ping-failed, times: 0}\n"
+	for maybe, want := range map[string]Verdict{"": Missed, ", maybe: true": Pass} {
+		list := story(t, strings.Replace(text, "MAYBE", maybe, 1))
+		o := SearchOptions{Design: "hardened", Protections: core.Hardened(), Strategy: &explore.Random{}, Runs: enoughRuns}
+		if c := searchFor(t, list[0], o); c.Verdict != want || (want == Missed) != (len(c.Missed) == 1) {
+			t.Errorf("%q: verdict %s, %+v", maybe, c.Verdict, c.Missed)
 		}
 	}
 }

@@ -45,14 +45,15 @@ type Campaign struct {
 	Sim      core.Time
 	Wall     time.Duration
 	Tally    Tally
+	Told     uint64 // runs in which the story of the file took place, so that what it expects was owed
 	Coverage Coverage
 	Findings []Finding
 	Broke    map[string]uint64 // runs that broke each invariant
 	First    map[string]uint64 // the first of them, from 0
 	Counts   *Counts           // of what the runs had, and which failed
 
-	// Missed is what the file covers and no run met; nil where too few were
-	// played to tell, and in a shard.
+	// Missed is what some run must show and none did: what the file covers, and
+	// its story. Nil where too few were played to tell, and in a shard.
 	Missed []Violation
 
 	again []Finding // the first runs, which are played twice
@@ -63,14 +64,16 @@ type Campaign struct {
 const playedTwice = 4
 
 // looksFor reports whether a violation is what a search looks for. That a step
-// found nothing to strike is not: the tape chose its moment.
-func looksFor(v *Violation) bool {
-	return !v.Declared && v.Invariant != "step"
+// found nothing to strike is not: the tape chose its moment. Nor is what the
+// file expects, in a run that did not tell its story.
+func looksFor(v *Violation, told bool) bool {
+	return !v.Declared && v.Invariant != "step" && (told || !expectation(v))
 }
 
 // searched is what a trial hands to the fold beside the outcome.
 type searched struct {
 	run     Run
+	told    bool
 	factors factorSet
 }
 
@@ -90,7 +93,8 @@ func Search(ctx context.Context, s *scenarios.Scenario, o SearchOptions) (*Campa
 		return func(run uint64, tape *sim.Choices, out *explore.Outcome, more *searched) {
 			p.features = &out.Features
 			more.run = p.PlayTape(s, seed(run), tape, nil)
-			more.run.Violations = slices.DeleteFunc(more.run.Violations, func(v Violation) bool { return !looksFor(&v) })
+			more.told = told(s, p.planOf(s), more.run.Unfired, p.states.came)
+			more.run.Violations = slices.DeleteFunc(more.run.Violations, func(v Violation) bool { return !looksFor(&v, more.told) })
 			out.Hash, out.Found = more.run.Hash, len(more.run.Violations) > 0
 			more.factors = factorsOf(s, p.planOf(s), more.run.Unfired, p.states.struck)
 		}
@@ -105,6 +109,9 @@ func Search(ctx context.Context, s *scenarios.Scenario, o SearchOptions) (*Campa
 		c.Events += r.Events
 		c.Sim += r.End
 		c.Tally.Add(&r.Met)
+		if more.told {
+			c.Told++
+		}
 		c.Counts.add(&more.factors, r.Violations)
 		if len(r.Violations) == 0 {
 			return
@@ -129,6 +136,7 @@ func Search(ctx context.Context, s *scenarios.Scenario, o SearchOptions) (*Campa
 	c.Coverage = c.coverage(s, &o)
 	if c.Whole && c.Runs >= enoughRuns && o.Shards <= 1 {
 		c.missed(s, &o)
+		c.untold(s)
 	}
 	return c, nil
 }
@@ -161,15 +169,17 @@ func (c *Campaign) missed(s *scenarios.Scenario, o *SearchOptions) {
 		if met > 0 {
 			continue
 		}
-		c.Verdict = Gravest(c.Verdict, Missed)
-		if c.Broke["covers"]++; c.Broke["covers"] == 1 {
-			c.First["covers"] = c.Runs - 1
-		}
-		c.Missed = append(c.Missed, Violation{
-			Invariant: "covers", Verdict: Missed,
-			Message: fmt.Sprintf("%s:%d: the file covers the %s %s, and none of %d runs met it", s.File, cover.Line, cover.Kind, cover.Name, c.Runs),
-		})
+		c.miss("covers", fmt.Sprintf("%s:%d: the file covers the %s %s, and none of %d runs met it", s.File, cover.Line, cover.Kind, cover.Name, c.Runs))
 	}
+}
+
+// miss says what some run must show and none did.
+func (c *Campaign) miss(what, message string) {
+	c.Verdict = Gravest(c.Verdict, Missed)
+	if c.Broke[what]++; c.Broke[what] == 1 {
+		c.First[what] = c.Runs - 1
+	}
+	c.Missed = append(c.Missed, Violation{Invariant: what, Verdict: Missed, Message: message})
 }
 
 // planOf is the plan of the scenario's last run.

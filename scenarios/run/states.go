@@ -36,6 +36,7 @@ type states struct {
 	fault    uint32
 	faultEnd core.Time
 	struck   []core.Time // of each step: when it took hold, never where it did not
+	came     []core.Time // of each step: its moment, whatever it found to strike
 	offset   core.Time   // the world's time less the server's clock, as far as stamps tell
 }
 
@@ -46,9 +47,9 @@ func (s *states) begin(plan *sim.Plan, features *explore.Features) {
 		s.byID = make(map[core.InstanceID]int32)
 	}
 	clear(s.byID)
-	s.struck = s.struck[:0]
+	s.struck, s.came = s.struck[:0], s.came[:0]
 	for range plan.Steps {
-		s.struck = append(s.struck, never)
+		s.struck, s.came = append(s.struck, never), append(s.came, never)
 	}
 	s.current = s.current[:0]
 	for range plan.Workers {
@@ -152,8 +153,10 @@ func (s *states) move(r *core.Record, at int32) int32 {
 		}
 		return -1
 	case core.FaultStruck:
-		if r.Flag && r.A < uint64(len(s.struck)) {
-			s.struck[r.A] = r.At
+		if r.A < uint64(len(s.came)) {
+			if s.came[r.A] = r.At; r.Flag {
+				s.struck[r.A] = r.At
+			}
 		}
 		if step := int(r.A); step < len(s.plan.Steps) && s.plan.Steps[step].Do.Kind == sim.ActFault {
 			f := &s.plan.Steps[step].Do.Fault
