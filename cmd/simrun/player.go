@@ -123,7 +123,7 @@ func rowOf(s selected, o *run.Outcome, tokens *player, keep *capsules, first uin
 			verb = "close"
 		}
 		for _, b := range o.Breaks {
-			if b.Runs == 0 && (b.All || o.Runs >= run.SomeRuns) {
+			if b.Runs == 0 && (b.All || o.Runs >= run.BreakRuns) {
 				row.Notes = append(row.Notes, fmt.Sprintf("the declared break of %s no longer comes: %s %s it", b.Invariant, strings.Join(added, ", "), verb))
 			}
 		}

@@ -25,8 +25,11 @@ type Owed struct {
 	NeverFor     string
 }
 
+// owedBreak is the kind of what a declared break owes.
+const owedBreak = "break"
+
 // Missing says which of what is owed did not come in so many runs; fewer than
-// SomeRuns say nothing about it.
+// SomeRuns say nothing about it, and fewer than BreakRuns nothing about breaks.
 func Missing(owed []Owed, runs int, seed uint64) []Violation {
 	if runs < SomeRuns {
 		return nil
@@ -37,6 +40,9 @@ func Missing(owed []Owed, runs int, seed uint64) []Violation {
 	}
 	for i := range owed {
 		o := &owed[i]
+		if o.Kind == owedBreak && runs < BreakRuns {
+			continue
+		}
 		if o.Runs == 0 {
 			missed(o.Kind, fmt.Sprintf("%s in %d runs", o.Never, runs))
 			continue
@@ -58,7 +64,7 @@ func (s *suite) owed(i int) []Owed {
 		if b.Design != s.o.Design {
 			continue
 		}
-		o := Owed{Kind: "break", Runs: t.breaks[n].runs, Wanted: declaredNames(sc, b), Seen: t.breaks[n].actors,
+		o := Owed{Kind: owedBreak, Runs: t.breaks[n].runs, Wanted: declaredNames(sc, b), Seen: t.breaks[n].actors,
 			Never:    fmt.Sprintf("%s:%d: %s is declared to break in some run of %s and did not", sc.File, b.Line, b.Invariant, s.o.Design),
 			NeverFor: fmt.Sprintf("%s:%d: %s broke, but never for", sc.File, b.Line, b.Invariant)}
 		n++

@@ -55,6 +55,13 @@ type Progress struct {
 // not come: fewer, as when one seed is run by itself, say nothing about it.
 const SomeRuns = 25
 
+// BreakRuns is how many runs it takes to say that a declared break did not come,
+// or never for a declared actor. It is more than SomeRuns, because a story can be
+// set so that its steps strike, while a hole is as narrow as it is: a break
+// that comes in one run of ten is missed by chance in one of 40,000 such
+// calls, where 25 runs would miss it in one of 14.
+const BreakRuns = 100
+
 // chunkRuns is how many seeds one job takes at a time: long enough that the
 // hand-over costs nothing, short enough that both cores end together.
 const chunkRuns = 8

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,11 @@ func TestTheSuiteUnderTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := playSuite(t, list, Options{Count: seedsHere})
+	seeds := BreakRuns // what is declared for some seeds is judged as well
+	if testing.Short() {
+		seeds = seedsHere
+	}
+	out := playSuite(t, list, Options{Count: seeds})
 	for i := range out {
 		o := &out[i]
 		if o.Verdict == Pass {
@@ -123,6 +128,9 @@ func TestADeclarationThatDoesNotComeTrueFails(t *testing.T) {
 			"expect:\n  - not-reaped: w1\nbreaks: {document: {invariant: ONE, seeds: all}}\n", Missed, "declared to break in every run"},
 		"a break in some runs that comes in none": {
 			"expect:\n  - not-reaped: w1\nbreaks: {document: {invariant: ONE, seeds: some}}\n", Missed, "declared to break in some run"},
+		"a break in some runs that never names an actor": {
+			"workers: {w1: {start: 0s, traffic: {every: 5s..9s, to: 280s}}, w2: {start: 0s}}\nsteps:\n  - {at: 60s, pause: {worker: w1, for: 170s}}\n" +
+				"breaks: {document: {invariant: CONVERGE, seeds: some, actors: [w1, w2]}}\n", Missed, "broke, but never for w2 as declared"},
 		"a break of the other design": {
 			"expect:\n  - not-reaped: w1\nbreaks: {hardened: {invariant: ONE, seeds: all}}\n", Pass, ""},
 		"a reap that does not come": {"expect:\n  - reaped: w1\n", Missed, "w1 was reaped 0 times, 1 are expected"},
@@ -153,7 +161,11 @@ func TestADeclarationThatDoesNotComeTrueFails(t *testing.T) {
 		if strings.HasPrefix(c.text, "workers:") {
 			text = strings.Replace(text, "workers:\n  w1: {start: 0s, traffic: {every: 5s..9s, to: 280s}}\n", "", 1)
 		}
-		o := playSuite(t, story(t, text+c.text), Options{Count: seedsHere})[0]
+		count := seedsHere
+		if strings.Contains(c.text, "seeds: some") {
+			count = BreakRuns
+		}
+		o := playSuite(t, story(t, text+c.text), Options{Count: count})[0]
 		told := ""
 		for _, v := range o.Violations {
 			if !v.Declared {
@@ -201,11 +213,66 @@ func TestABreakMustNameItsActors(t *testing.T) {
 	}
 }
 
-// One seed alone says nothing of a break that comes in some runs.
-func TestOneSeedIsNoProofOfASomeBreak(t *testing.T) {
+// Few seeds say nothing of a break that comes in some runs: not one, and not so
+// many that one in ten may well be missed.
+func TestFewSeedsAreNoProofOfASomeBreak(t *testing.T) {
 	list := story(t, quiet+"expect:\n  - not-reaped: w1\nbreaks: {document: {invariant: ONE, seeds: some}}\n")
-	if o := playSuite(t, list, Options{From: 3, Count: 1})[0]; o.Verdict != Pass || o.Runs != 1 {
+	for _, count := range []int{1, SomeRuns, BreakRuns - 1} {
+		if o := playSuite(t, list, Options{From: 3, Count: count})[0]; o.Verdict != Pass || o.Runs != count {
+			t.Errorf("%s after %d runs", o.Verdict, o.Runs)
+		}
+	}
+	if o := playSuite(t, list, Options{From: 3, Count: BreakRuns})[0]; o.Verdict != Missed {
 		t.Errorf("%s after %d runs", o.Verdict, o.Runs)
+	}
+}
+
+// What the built-in files declare comes often enough for any range of seeds to
+// show it: each break, and for each actor, in one run of fifteen at least.
+func TestWhatIsDeclaredIsNoRarity(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays some thousand runs")
+	}
+	list, err := scenarios.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const runs, least = 300, 20
+	for design, protections := range map[string]core.Protections{"document": core.Document(), "hardened": core.Hardened()} {
+		p := NewPlayer(design, protections)
+		for _, s := range list {
+			if !slices.ContainsFunc(s.Breaks, func(b scenarios.Break) bool { return b.Design == design }) {
+				continue
+			}
+			came := map[string]int{}
+			for seed := range uint64(runs) {
+				seen := map[string]bool{}
+				for _, v := range p.Play(s, seed, nil).Violations {
+					seen[v.Invariant] = true
+					for _, name := range v.Actors {
+						seen[v.Invariant+" of "+name] = true
+					}
+				}
+				for what := range seen {
+					came[what]++
+				}
+			}
+			for i := range s.Breaks {
+				b := &s.Breaks[i]
+				if b.Design != design {
+					continue
+				}
+				wanted := []string{b.Invariant}
+				for _, name := range declaredNames(s, b) {
+					wanted = append(wanted, b.Invariant+" of "+name)
+				}
+				for _, what := range wanted {
+					if came[what] < least {
+						t.Errorf("%s:%d: %s under %s breaks in %d of %d runs of %s: too seldom to be declared", s.File, b.Line, what, design, came[what], runs, s.ID)
+					}
+				}
+			}
+		}
 	}
 }
 
