@@ -74,7 +74,7 @@ var Menus = []string{"gentle", "harsh"}
 // Invariants are the names that a break can have (DESIGN, Invariants).
 var Invariants = []string{
 	"ONE", "CONVERGE", "RECLAIM", "NO-FALSE-REAP", "ISOLATE", "TERMINAL",
-	"NO-UAF", "FENCE", "ONCE", "QUIET", "INTEGRITY", "VISIBLE",
+	"NO-UAF", "FENCE", "ONCE", "QUIET", "INTEGRITY", "VISIBLE", "TRUE-LOG",
 }
 
 // ExpectKind says what kind of thing is expected.

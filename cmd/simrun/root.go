@@ -18,7 +18,7 @@ func newRoot(s *streams) *cobra.Command {
 		Use:   "simrun",
 		Short: "Run a KV-cache server's liveness protocol in a simulated world, under faults",
 		Long: `simrun runs the production server and worker code in a simulated world, injects
-faults, and checks twelve invariants on every run, "exactly one context per
+faults, and checks thirteen invariants on every run, "exactly one context per
 instance" first. A run is a function of code, scenario and seed: a failure is
 never flaky, and its token replays it.
 

@@ -48,7 +48,7 @@ func newRun(s *streams, common *commonFlags) *cobra.Command {
 		Short: "Run scenarios, each over many seeds; by default the whole suite",
 		Long: `Run scenarios in the simulated world, each over many seeds. A scenario is named
 by its id (A1), its name, or a path to a file or a folder of files of your own.
-Every run is judged by twelve invariants and by what the scenario expects.
+Every run is judged by thirteen invariants and by what the scenario expects.
 
 Where a scenario declares that a design breaks an invariant, the run checks that
 the break comes and that nothing else breaks: it then passes as an expected

@@ -1,4 +1,4 @@
-// Package monitor judges runs: the twelve invariants of DESIGN.md, each a
+// Package monitor judges runs: the twelve invariants of DESIGN.md and that the log is true, each a
 // small automaton over the stream of event records.
 //
 // Contract. A Set sees every record of one run in order (Observe), then the end

@@ -28,6 +28,9 @@ type Setup struct {
 	// PoolFull: at times somebody fills the pool that pings wait in, so that a
 	// ping without an answer is no sign of anything else (ISOLATE).
 	PoolFull bool
+	// ClockStands: at times the server's own clock stands still, so that its
+	// stamps are not in the world's time.
+	ClockStands bool
 	// OpensHang: at times an open never returns, so that a register without an
 	// answer is no sign of anything else either.
 	OpensHang bool

@@ -37,6 +37,7 @@ const (
 	quiet
 	integrity
 	visible
+	trueLog
 	invariants // how many there are
 )
 

@@ -86,6 +86,8 @@ func SetupOf(plan *sim.Plan) monitor.Setup {
 			}
 		case faults.BusyPool:
 			m.PoolFull = true
+		case faults.HostSuspend:
+			m.ClockStands = true
 		case faults.HangOpen:
 			m.OpensHang = true
 		case faults.SlowOpen:

@@ -31,7 +31,7 @@ func DrawPlan(s *scenarios.Scenario, tape *sim.Choices) *sim.Plan {
 // world is concrete nothing reads it.
 func IsWorldStream(s *sim.Stream) bool { return s.Purpose == sim.ForStory && s.Actor == worldActor }
 
-// Concrete returns the scenario of a plan, without expectations: the twelve
+// Concrete returns the scenario of a plan, without expectations: the
 // invariants judge it. Each step may find nothing to strike where maybe says
 // so of its number; maybe of nil is never.
 func Concrete(id, name, title string, plan *sim.Plan, maybe func(step int) bool) *scenarios.Scenario {

@@ -81,7 +81,7 @@ func (r *ExhaustReport) Verdict() Verdict {
 	return verdict
 }
 
-// witness is the twelve monitors and the file's expectations of one path.
+// witness is the monitors, but for that of the log, and the file's expectations of one path.
 type witness struct {
 	monitors *monitor.Set
 	judge    *Judge

@@ -42,6 +42,7 @@ type Player struct {
 type stage struct {
 	plan     *sim.Plan
 	monitors *monitor.Set
+	log      *monitor.Log
 	judge    *Judge
 	states   *states
 	extra    sim.Observer
@@ -50,6 +51,7 @@ type stage struct {
 // Observe shows a record to everybody who judges.
 func (st *stage) Observe(r *core.Record) {
 	st.monitors.Observe(r)
+	st.log.Observe(r)
 	st.judge.Observe(r)
 	st.states.Observe(r)
 	if st.extra != nil {
@@ -79,7 +81,8 @@ func (p *Player) stage(s *scenarios.Scenario) *stage {
 	st := p.stages[s]
 	if st == nil {
 		plan := compile(s, p.protections, p.workers)
-		st = &stage{plan: plan, monitors: monitor.New(SetupOf(plan)), judge: NewJudge(s, p.design, p.protections), states: &p.states}
+		setup := SetupOf(plan)
+		st = &stage{plan: plan, monitors: monitor.New(setup), log: monitor.NewLog(setup), judge: NewJudge(s, p.design, p.protections), states: &p.states}
 		st.judge.answers = func(step int) string { return p.world.Answer(step) } // a panic replaces the world
 		p.stages[s] = st
 	}
@@ -99,6 +102,7 @@ func (p *Player) PlayTape(s *scenarios.Scenario, seed uint64, tape *sim.Choices,
 		p.draw(s, st, tape)
 	}
 	st.monitors.Reset()
+	st.log.Reset()
 	st.judge.Reset()
 	st.states.begin(st.plan, p.features)
 	st.extra = extra
@@ -146,7 +150,7 @@ func place(stack string) string {
 
 // collect turns what the judges found into violations.
 func (p *Player) collect(s *scenarios.Scenario, st *stage, out *Run) {
-	out.Violations = Found(s, p.design, out.Seed, st.monitors.Violations(), st.judge, out.Unfired, out.End)
+	out.Violations = Found(s, p.design, out.Seed, append(st.monitors.Violations(), st.log.Violations()...), st.judge, out.Unfired, out.End)
 }
 
 // Found is what one run came to: what its monitors and its judge found, and

@@ -74,7 +74,8 @@ const worldActor = 63
 func (p *Player) draw(s *scenarios.Scenario, st *stage, tape *sim.Choices) {
 	plan := DrawPlan(s, tape)
 	protect(plan, p.protections, p.workers)
-	st.plan, st.monitors = plan, monitor.New(SetupOf(plan))
+	setup := SetupOf(plan)
+	st.plan, st.monitors, st.log = plan, monitor.New(setup), monitor.NewLog(setup)
 }
 
 // Drawn is the world of the scenario's last run, in words; empty where the file
