@@ -182,6 +182,9 @@ func (a *auditor) finish() {
 		partial = fmt.Sprintf("%d records are missing from the log, since the disk did not keep up; what is behind them is not judged", r.Lost)
 	}
 	for _, d := range monitor.Describe() {
+		if d.Simulated() {
+			continue
+		}
 		f := Finding{Invariant: d.ID, Safety: d.Safety, State: Held}
 		for _, v := range broken {
 			if v.Invariant == d.ID {
