@@ -86,7 +86,7 @@ var recordMeanings = [core.RecordKinds]string{
 	core.FaultStruck:        "a step of the scenario; flag: it took hold",
 	core.ProcessStarted:     "a process starts",
 	core.ProcessKilled:      "a process is killed",
-	core.ProcessExited:      "a process leaves in order",
+	core.ProcessExited:      "a process leaves in order; flag: the server, and it gave up waiting or left something open",
 	core.ProcessPaused:      "a process stands still",
 	core.ProcessResumed:     "it goes on",
 	core.ConnectionOpened:   "a connection to the server is there",

@@ -39,12 +39,14 @@ type asker struct {
 	memory []exported
 }
 
-// asked is a request of a story whose answer is to come.
+// asked is a request of a story whose answer is to come, or came: a second one
+// is told as such.
 type asked struct {
 	uid  uint64
 	step int32
 	// Of a retrieve: the allocation that it delivers into; -1 for none.
 	allocation int32
+	answered   bool
 }
 
 // exported is one allocation of a raw client.
@@ -214,9 +216,12 @@ func (w *World) answered(who int, frames *core.Frames) {
 		if c.waits[i].uid != w.reply.UIDNumber {
 			continue
 		}
-		waits := c.waits[i]
-		c.waits = append(c.waits[:i], c.waits[i+1:]...)
-		text := w.inWords(&waits)
+		waits := &c.waits[i]
+		text := w.inWords(waits)
+		if waits.answered {
+			text = w.answers[waits.step] + anotherAnswer
+		}
+		waits.answered = true
 		w.answers[waits.step] = text
 		d := core.Digest(1)
 		d.Bytes([]byte(text))
@@ -226,6 +231,10 @@ func (w *World) answered(who int, frames *core.Frames) {
 		return
 	}
 }
+
+// anotherAnswer is what the words of an answer end with whose request was
+// answered before.
+const anotherAnswer = "; another answer"
 
 // Answer is what a raw client was answered, in words, to what a step of the
 // present run asked; empty where no answer came yet.
@@ -311,7 +320,7 @@ func (w *World) stepsOf(uids []int64) []string {
 		name := "unknown"
 		for i := range w.askers {
 			for _, one := range w.askers[i].waits {
-				if int64(one.uid) == uid {
+				if !one.answered && int64(one.uid) == uid {
 					name = fmt.Sprint(one.step + 1)
 				}
 			}

@@ -207,7 +207,7 @@ func (e *engine) tell(t *core.Tell) {
 		r.Instance, r.A, r.Flag = w.identities[e.index], uint64(e.index+1), t.Kind == core.TellRegistered
 		w.emit()
 		if t.Kind == core.TellRegisterFailed { // the engine fails to start
-			w.exits = append(w.exits, e.index+1)
+			w.exits = append(w.exits, exit{who: e.index + 1})
 			return
 		}
 		e.registered = true

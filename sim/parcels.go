@@ -29,6 +29,9 @@ func (p *parcels) take(r *wire.Request) {
 	if r.Type != wire.CommitStore || r.Failure != core.NoFailure || len(r.Data) == 0 {
 		return
 	}
+	if c := &p.world.plan.Server; !c.EngineDriven || c.PoolBytes > 0 {
+		return // with a pool they are not looked at, as by the production shell
+	}
 	p.last++
 	r.Parcel, r.ParcelBytes = p.last, uint64(len(r.Data))
 	p.came = append(p.came, parcel{p.last, append([]byte(nil), r.Data...)})

@@ -263,7 +263,9 @@ func (p *process) Record(r *core.Record) {
 }
 
 // Leave ends the process in order.
-func (p *process) Leave(core.ExitCode) { p.world.exits = append(p.world.exits, p.actor()) }
+func (p *process) Leave(code core.ExitCode) {
+	p.world.exits = append(p.world.exits, exit{p.actor(), code == core.ExitBounded})
+}
 
 // The latencies that a plan leaves unset, and those that are the host's own.
 var (

@@ -32,7 +32,7 @@ type World struct {
 	server    *server.Server
 	net       network
 	memory    memory
-	exits     []int // processes that asked to leave in this event
+	exits     []exit // processes that asked to leave in this event
 
 	identities []core.InstanceID // of each worker's present life
 	models     []uint64          // of each worker: its model and salt, folded
@@ -468,16 +468,22 @@ func (w *World) end(p *process, silent bool) {
 	p.pid = 0
 }
 
+// exit is a process that leaves in order; bounded: it left something behind.
+type exit struct {
+	who     int
+	bounded bool
+}
+
 // leave is a process exiting in order.
 func (w *World) leave() {
-	i := w.exits[0]
+	x := w.exits[0]
 	w.exits = w.exits[1:]
-	p := &w.processes[i]
+	p := &w.processes[x.who]
 	if p.state == absent {
 		return
 	}
 	r := w.truth(core.ProcessExited, p)
-	r.A = p.number()
+	r.A, r.Flag = p.number(), x.bounded
 	w.emit()
 	w.end(p, false)
 }
