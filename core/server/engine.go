@@ -106,7 +106,6 @@ func (s *Server) releaseEngine(out *core.Effects, e *entry, half *strategy) {
 	for _, slot := range half.reads {
 		s.store.unlock(out, slot)
 	}
-	half.writes, half.reads = half.writes[:0], half.reads[:0]
 	s.layouts.release(out, core.EngineDriven, e)
 }
 
@@ -187,7 +186,7 @@ func (s *Server) commitStore(now core.Time, m *message, out *core.Effects) {
 		if pos < 0 {
 			continue
 		}
-		if c := &s.store.chunks[pos]; c.state == chunkReserved && c.pooled && c.incarnation == e.incarnation {
+		if c := &s.store.chunks[pos]; c.state == chunkReserved && c.incarnation == e.incarnation {
 			s.store.finish(out, core.Slot(pos))
 			done = true
 		}

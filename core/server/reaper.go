@@ -51,11 +51,9 @@ func (r *reaper) reset() {
 	*r = reaper{batch: r.batch[:0], ids: r.ids[:0]}
 }
 
-// scan begins a cycle.
+// scan begins a cycle. Its timer is armed while the reaper is idle and the
+// server serves, and never where nothing is reaped.
 func (s *Server) scan(now core.Time, out *core.Effects) {
-	if s.reaper.state != reaperIdle || s.stop.stage != stopNot || s.cfg.Reap <= 0 || s.cfg.Legacy {
-		return
-	}
 	out.Record(core.ScanBegan).A = uint64(s.TrackedInstances())
 	s.reaper.target, s.reaper.ids, s.reaper.looks = 0, s.reaper.ids[:0], 0
 	if s.cfg.Protections.LookBeforeReap && s.anyStale(now) {
@@ -110,7 +108,7 @@ func (s *Server) stale(now core.Time, e *entry) (window time.Duration, stale boo
 		window = s.cfg.Reap
 	}
 	stale = now.Sub(e.lastSeen) > window
-	if stale && s.cfg.Protections.TransferKeepsAlive && e.mapping != 0 {
+	if stale && s.cfg.Protections.TransferKeepsAlive {
 		stale = !s.copying(e.mapping, now.Add(-core.DefaultTimeout))
 	}
 	return window, stale
@@ -225,7 +223,6 @@ func (s *Server) cleanedUp(now core.Time, out *core.Effects) {
 		s.stepLater(now, reaperCleaning, out)
 		return
 	}
-	r.batch, r.at = r.batch[:0], 0
 	r.target++
 	s.stepLater(now, reaperTurning, out)
 }

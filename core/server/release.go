@@ -46,12 +46,6 @@ func (t *replyTo) set(m *message) {
 
 func (t *replyTo) clear() { *t = replyTo{uid: t.uid[:0], raw: t.raw[:0]} }
 
-func (t *replyTo) clone() replyTo {
-	c := *t
-	c.uid, c.raw = copied(t.uid), copied(t.raw)
-	return c
-}
-
 // beginRelease begins the release of a context that is out of its registry. m,
 // where not nil, is the unregister that is answered at its end; held is
 // whether the caller waits for releaseEnded.
@@ -188,15 +182,9 @@ func (s *Server) releaseEnded(now core.Time, by ReleaseBy, why core.Failure, out
 }
 
 // releaseTimer is the moment to try a failed close again, or a release passing
-// its bound.
+// its bound. It is armed as long as the release is there.
 func (s *Server) releaseTimer(now core.Time, slot uint32, out *core.Effects) {
-	if uint64(slot) >= uint64(len(s.releases.entries)) {
-		return
-	}
 	r := &s.releases.entries[slot]
-	if r.state == releaseFree {
-		return
-	}
 	if !r.stuck && now.Sub(r.since) >= core.ReleaseBound {
 		s.parkRelease(now, r, out)
 	}

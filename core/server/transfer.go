@@ -19,7 +19,7 @@ func (s *Server) getAndTouch(now core.Time, m *message, out *core.Effects) *entr
 	e := &s.contexts.entries[pos]
 	s.stampTransfer(out, core.ServerDriven, e, m, now)
 	e.peer = m.peer
-	if s.cfg.Protections.KeepBlocks && (m.r.UIDNumber < e.fence || m.arrived < e.came) {
+	if m.r.UIDNumber < e.fence || m.arrived < e.came { // both are kept with keep-blocks only
 		s.refuse(out, m, core.FailStale) // given up, or meant for an earlier context (B21)
 		return nil
 	}
@@ -32,19 +32,17 @@ func (s *Server) getAndTouch(now core.Time, m *message, out *core.Effects) *entr
 
 // fits reports whether a request's blocks cover its chunks and lie within the
 // memory: per group the blocks of all whole chunks, and at most those of a
-// last partial one beside them.
+// last partial one beside them. The decoder has seen that the range is one and
+// that the groups' blocks follow one another.
 func fits(a *registration, m *message) bool {
 	k := &m.r.Key
 	tokens := k.End - k.Start
-	if a.chunkBytes == 0 || len(m.r.BlockEnds) != len(a.groups) || tokens < 0 {
+	if a.chunkBytes == 0 || len(m.r.BlockEnds) != len(a.groups) {
 		return false
 	}
 	first := 0
 	for g := range a.groups {
 		geo, end := &a.groups[g], m.r.BlockEnds[g]
-		if end < first || end > len(m.r.Blocks) {
-			return false
-		}
 		have, size := int64(end-first), int64(geo.tokens)
 		if have < int64(len(k.Chunks))*int64(geo.blocks) || have > (tokens+size-1)/size {
 			return false
@@ -95,7 +93,6 @@ func (s *Server) storeChunks(now core.Time, m *message, at int32, out *core.Effe
 	}
 	pos, j := s.beginTransfer(now, m, e, at, true, out)
 	chunks := m.r.Key.Chunks
-	missing := false
 	s.picked = s.picked[:0]
 	for i := range chunks {
 		if had := s.store.find(&chunks[i]); had >= 0 { // ready, or being written by somebody
@@ -104,20 +101,15 @@ func (s *Server) storeChunks(now core.Time, m *message, at int32, out *core.Effe
 			s.picked = append(s.picked, int32(i))
 		}
 	}
-	wanted := s.picked
-	s.picked = s.picked[:0]
-	for _, i := range wanted {
-		if s.store.find(&chunks[i]) >= 0 {
-			continue // named twice
-		}
-		missing = true
+	missing := len(s.picked) > 0 // each once, since a chunk's key holds all before it
+	for _, i := range s.picked {
 		slot, ok := s.store.reserve(out, &chunks[i], e.about.chunkBytes, false, e)
 		if !ok {
 			break
 		}
 		j.slots = append(j.slots, slot)
-		s.picked = append(s.picked, i)
 	}
+	s.picked = s.picked[:len(j.slots)]
 	if len(j.slots) == 0 {
 		why := core.NoFailure
 		if missing {
@@ -144,12 +136,8 @@ func (s *Server) beginCopy(m *message, pos int32, way core.Direction, a *registr
 		for g := range a.groups {
 			geo := &a.groups[g]
 			from := first + int(i)*int(geo.blocks)
-			skip := uint32(0)
-			if way == core.CopyIn {
-				tokens := min(max(m.r.Skip-int64(i)*int64(s.cfg.ChunkTokens), 0), int64(s.cfg.ChunkTokens))
-				skip = uint32(tokens) / geo.tokens
-			}
-			out.CopyChunk(j.slots[n], uint16(g), skip, m.r.Blocks[from:from+int(geo.blocks)])
+			skip := min(max(m.r.Skip-int64(i)*int64(s.cfg.ChunkTokens), 0), int64(s.cfg.ChunkTokens)) // 0 for a store
+			out.CopyChunk(j.slots[n], uint16(g), uint32(skip)/geo.tokens, m.r.Blocks[from:from+int(geo.blocks)])
 			first = m.r.BlockEnds[g]
 		}
 	}

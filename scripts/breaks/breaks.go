@@ -185,8 +185,8 @@ var breaks = []breakage{
 		why:      "a transfer meant for an earlier context is carried out on the next one (keep-blocks, B21)",
 		hardened: true,
 		edits: []edit{{"core/server/transfer.go",
-			"(m.r.UIDNumber < e.fence || m.arrived < e.came)",
-			"m.r.UIDNumber < e.fence"}},
+			"m.r.UIDNumber < e.fence || m.arrived < e.came {",
+			"m.r.UIDNumber < e.fence {"}},
 	},
 	{
 		name:     "held-blocks-freed",
