@@ -147,7 +147,7 @@ func (s *Server) prepareStore(now core.Time, m *message, out *core.Effects) {
 			s.store.touch(pos)
 			continue
 		}
-		if len(half.writes) >= maxPendingSlots || len(r.Slots) >= wire.MaxSlotsInReply {
+		if len(half.writes) >= maxPendingSlots {
 			break
 		}
 		slot, ok := s.store.reserve(out, &chunks[i], e.about.chunkBytes, true, e)

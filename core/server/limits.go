@@ -1,5 +1,7 @@
 package server
 
+import "vigil/core/wire"
+
 // The bounds on what outside input makes the server keep, beside those in
 // package core. Each says what happens beyond it.
 const (
@@ -17,7 +19,8 @@ const (
 	maxChunks = 1 << 22
 	// maxPendingSlots bounds what one engine-driven instance may have prepared
 	// and not committed; beyond it a store gets no slot and a retrieve a miss.
-	maxPendingSlots = 1 << 16
+	// So the slots of one request fit one reply.
+	maxPendingSlots = wire.MaxSlotsInReply
 	// maxLocks bounds the read locks of all sessions; beyond it a look-up finds
 	// fewer chunks.
 	maxLocks = 1 << 22

@@ -228,9 +228,7 @@ func (s *Server) copied(now core.Time, in *core.Input, out *core.Effects) {
 		s.stampEnd(now, j, out)
 	}
 	s.endTransfer(out, pos, ok, moved, why)
-	if s.releases.live() > 0 {
-		s.copyGone(mapping, out)
-	}
+	s.copyGone(mapping, out)
 	s.lanes[at].busy = false
 	s.freedLane = at + 1
 }
