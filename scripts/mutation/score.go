@@ -87,11 +87,14 @@ func sum(chosen []mutant, judged []verdict, a *arguments) *summary {
 	return s
 }
 
-// score is the share of the mistakes that the suite notices, in percent. What is
-// argued for counts as a mistake that was not noticed.
+// score is the share of the mistakes that the suite notices, in percent, of all
+// that change something. What argued.txt argues for changes nothing: it is a
+// mistake in the text only, and no suite could notice it.
 func (s *summary) score() float64 {
-	return 100 * float64(s.count[noticed]+s.count[hung]) / float64(len(s.chosen))
+	return 100 * float64(s.noticed()) / float64(max(1, len(s.chosen)-s.argued))
 }
+
+func (s *summary) noticed() int { return s.count[noticed] + s.count[hung] }
 
 func (s *summary) write(w io.Writer) {
 	files := make([]string, 0, len(s.byFile))
@@ -116,8 +119,10 @@ func (s *summary) write(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s:%d: %s: %s\n", m.File, m.Line, s.verdicts[i], m.key())
 	}
-	fmt.Fprintf(w, "\nscore %.1f%%: %d of %d mistakes noticed; %d survived, %d changed nothing and %d were never reached, %d of those are argued for\n",
-		s.score(), s.count[noticed]+s.count[hung], len(s.chosen), s.count[survived], s.count[alike], s.count[unreached], s.argued)
+	fmt.Fprintf(w, "\nscore %.1f%%: %d of %d mistakes that change something are noticed; %d survived, %d made every run go as ever and %d were never reached\n",
+		s.score(), s.noticed(), len(s.chosen)-s.argued, s.count[survived], s.count[alike], s.count[unreached])
+	fmt.Fprintf(w, "%d of those are argued to change nothing; with them the share is %.1f%% of %d\n",
+		s.argued, 100*float64(s.noticed())/float64(len(s.chosen)), len(s.chosen))
 }
 
 // writeSurvivors writes the keys of what nobody noticed and nobody argues for.
