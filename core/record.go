@@ -133,6 +133,7 @@ const (
 	AnswerCame         // A: number of the scenario's step, B: fold of the answer in words; Failure: refused; a raw client was answered
 	CopyMisfit         // Instance, Incarnation; A: mapping, B: block or slot; a copy beyond the exported blocks, or of another size than its slot
 	ParcelLeft         // A: number, B: bytes; data that came in a message is kept for nobody when the run ends
+	TimerInVain        // A: worker number + 1, 0 the server, B: its kind; a timer fired for nothing, or was armed when its process left
 	RecordKinds        // how many kinds there are; not a record
 )
 
@@ -209,7 +210,7 @@ var recordKindNames = [RecordKinds]string{
 	BlocksRight: "blocks-right", BlocksWrong: "blocks-wrong",
 	EngineRegistered: "engine-registered", EngineLeaving: "engine-leaving",
 	FaultsOver: "faults-over", WorldEnded: "world-ended",
-	AnswerCame: "answer-came", CopyMisfit: "copy-misfit", ParcelLeft: "parcel-left",
+	AnswerCame: "answer-came", CopyMisfit: "copy-misfit", ParcelLeft: "parcel-left", TimerInVain: "timer-in-vain",
 }
 
 // String is the kind's name in stories and event logs.

@@ -109,6 +109,7 @@ var recordMeanings = [core.RecordKinds]string{
 	core.CopyTouchedGone:    "WRONG: a copy uses memory that is no longer what was exported",
 	core.AnswerCame:         "a raw client is answered; failure: refused",
 	core.ParcelLeft:         "WRONG: data that came in a message is kept for nobody",
+	core.TimerInVain:        "WRONG: a timer comes that nobody waits for, or is armed when its process leaves",
 	core.EngineSubmitted:    "an engine submits a store (flag) or a retrieve",
 	core.EngineTold:         "an engine is told how its request ended; outcome says how",
 	core.BlocksRight:        "a retrieve delivered what was stored",

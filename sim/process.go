@@ -134,6 +134,9 @@ func (p *process) timerUp(e event) bool {
 		in := &p.world.input
 		*in = core.Input{Kind: core.InputTimer, Timer: key}
 		p.feed(in)
+		if len(p.world.driver.Effects.Order) == 0 && !p.leaving { // a thread that sees the stop ends in silence
+			p.inVain(key)
+		}
 		return true
 	}
 	return false
@@ -150,6 +153,18 @@ func (p *process) feed(in *core.Input) {
 	d.Clock, d.Transport, d.Memory, d.Engine, d.Recorder, d.Leaver = p, p, p, p, p, p
 	d.Inline = &p.world.parcels
 	d.Feed(in)
+}
+
+// inVain tells of a timer that nobody waited for. The deadline of requests is
+// none of those: one timer goes for all, and is left alone when its request ends
+// (core/worker).
+func (p *process) inVain(key core.TimerKey) {
+	if key.Kind == core.TimerRequest {
+		return
+	}
+	r := p.world.truth(core.TimerInVain, p)
+	r.A, r.B = p.number(), uint64(key.Kind)
+	p.world.emit()
 }
 
 // heldBack marks a timer whose event waits for its process: earlier than any

@@ -482,6 +482,11 @@ func (w *World) leave() {
 	if p.state == absent {
 		return
 	}
+	for k := range p.timers {
+		if t := &p.timers[k]; t.at != core.Never && p.index > 0 { // a server may leave what hangs
+			p.inVain(t.key)
+		}
+	}
 	r := w.truth(core.ProcessExited, p)
 	r.A, r.Flag = p.number(), x.bounded
 	w.emit()

@@ -96,7 +96,7 @@ func weigh(r *core.Record) (Weight, bool) {
 	switch r.Kind {
 	case core.FaultStruck, core.ContextInserted, core.ContextRemoved, core.ProcessKilled, core.ProcessExited, core.ProcessPaused, core.ProcessResumed,
 		core.LinkCut, core.LinkHealed, core.ReapDecided, core.ReleaseStuck, core.MappingHung, core.MappingReopened, core.MappingClosedTwice,
-		core.MappingUnknown, core.CopyTouchedRelease, core.CopyTouchedGone, core.CopyMisfit, core.ParcelLeft, core.BlocksWrong, core.ServerStopping:
+		core.MappingUnknown, core.CopyTouchedRelease, core.CopyTouchedGone, core.CopyMisfit, core.ParcelLeft, core.TimerInVain, core.BlocksWrong, core.ServerStopping:
 		return Turning, true
 	case core.HealthCleared, core.HealthSet, core.PingFailed, core.RegisterSent, core.RegisterEnded, core.RegisterNoop, core.RecoveryBegan, core.RecoveryEnded,
 		core.WorkerStarted, core.ServerStarted, core.CloseBegan, core.CloseEnded, core.Latched, core.HeartbeatStarted, core.Refused, core.RequestDropped,

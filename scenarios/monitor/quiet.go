@@ -41,6 +41,19 @@ func (m *Set) quietSent(w int32, r *core.Record) {
 	m.report(quiet, r.At, fmt.Sprintf("%s %s after it sent its unregister", m.name(w), what), w)
 }
 
+// timerInVain passes on that a timer came that nobody waited for: what a thread
+// no longer waits for is taken back, or it wakes a process for nothing for ever.
+func (m *Set) timerInVain(r *core.Record) {
+	w, who := nobody, "the server"
+	if r.A > 0 {
+		w = int32(r.A) - 1
+		who = m.name(w)
+	}
+	if m.first(quiet, w) {
+		m.report(quiet, r.At, fmt.Sprintf("a timer (kind %d) of %s came and nobody waited for it, or was still armed when it left", r.B, who), w)
+	}
+}
+
 func (m *Set) unregisterCame(r *core.Record) {
 	kind := kindOf(r.Context)
 	i := m.instances.get(uint64(r.Instance))

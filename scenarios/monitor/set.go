@@ -232,6 +232,8 @@ func (m *Set) Observe(r *core.Record) {
 		m.blocksWrong(r)
 	case core.CopyMisfit:
 		m.copyMisfit(r)
+	case core.TimerInVain:
+		m.timerInVain(r)
 	case core.ParcelLeft:
 		m.parcelLeft(r)
 	case core.FaultsOver:

@@ -381,6 +381,8 @@ func (st *Story) WordsOf(r *core.Record, worker int) string {
 		return fmt.Sprintf("WRONG: a copy uses memory of %s that is gone", who)
 	case core.CopyMisfit:
 		return fmt.Sprintf("WRONG: a copy on mapping %d of %s goes beyond its blocks, or does not fill its slot: %d", r.A, who, r.B)
+	case core.TimerInVain:
+		return fmt.Sprintf("WRONG: a timer (kind %d) comes for nobody, or is armed when its process leaves", r.B)
 	case core.ParcelLeft:
 		return fmt.Sprintf("WRONG: %d bytes that came in a message are kept for nobody", r.B)
 	case core.BlocksRight:
