@@ -37,6 +37,14 @@ const (
 	TimerKinds // how many kinds there are; not a kind
 )
 
+var timerKindNames = [TimerKinds]string{
+	"none", "scan", "reaper-step", "main-step", "job", "release", "drain",
+	"heartbeat", "ping-reply", "heartbeat-step", "recovery", "register", "request", "unregister", "join",
+}
+
+// String is the timer's name in stories.
+func (k TimerKind) String() string { return nameOf(timerKindNames[:], int(k)) }
+
 // Heartbeat reports whether the worker's heartbeat thread waits on timers of
 // this kind, and so whether starving that thread alone holds them back.
 func (k TimerKind) Heartbeat() bool {

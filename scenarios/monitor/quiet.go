@@ -50,7 +50,7 @@ func (m *Set) timerInVain(r *core.Record) {
 		who = m.name(w)
 	}
 	if m.first(quiet, w) {
-		m.report(quiet, r.At, fmt.Sprintf("a timer (kind %d) of %s came and nobody waited for it, or was still armed when it left", r.B, who), w)
+		m.report(quiet, r.At, fmt.Sprintf("the timer %s of %s came and nobody waited for it, or was still armed when it left", core.TimerKind(r.B), who), w)
 	}
 }
 

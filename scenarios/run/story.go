@@ -382,7 +382,7 @@ func (st *Story) WordsOf(r *core.Record, worker int) string {
 	case core.CopyMisfit:
 		return fmt.Sprintf("WRONG: a copy on mapping %d of %s goes beyond its blocks, or does not fill its slot: %d", r.A, who, r.B)
 	case core.TimerInVain:
-		return fmt.Sprintf("WRONG: a timer (kind %d) comes for nobody, or is armed when its process leaves", r.B)
+		return fmt.Sprintf("WRONG: the timer %s comes for nobody, or is armed when its process leaves", core.TimerKind(r.B))
 	case core.ParcelLeft:
 		return fmt.Sprintf("WRONG: %d bytes that came in a message are kept for nobody", r.B)
 	case core.BlocksRight:
