@@ -98,7 +98,7 @@ func (a *registration) addGroup(r *wire.Request, g *core.Group, sole bool, chunk
 	if physical == 0 {
 		physical = 1
 	}
-	if tokens <= 0 || int64(chunkTokens)%tokens != 0 || physical < 0 || physical > 1<<16 {
+	if tokens < 1 || int64(chunkTokens)%tokens != 0 || physical < 1 || physical > 1<<16 {
 		return
 	}
 	made := geometry{tokens: uint32(tokens), blocks: uint32(int64(chunkTokens) / tokens), limit: 1<<32 - 1}
@@ -118,12 +118,13 @@ func (a *registration) addGroup(r *wire.Request, g *core.Group, sole bool, chunk
 		x := &r.Exports[at]
 		made.limit = min(made.limit, x.Blocks/uint32(physical))
 		hi, lo := bits.Mul64(uint64(x.BlockBytes)*uint64(physical), uint64(made.blocks))
-		if total += lo; hi != 0 || lo > maxChunkBytes || total > maxChunkBytes {
+		if hi != 0 || lo > maxChunkBytes {
 			return
 		}
+		total += lo // wire.MaxLayers of them at most, far from an overflow
 	}
-	if a.chunkBytes += total; layers == 0 || total == 0 || a.chunkBytes > maxChunkBytes {
-		return
+	if a.chunkBytes += total; total == 0 || a.chunkBytes > maxChunkBytes {
+		return // no layers, or empty ones; or more than a chunk may have
 	}
 	a.groups[len(a.groups)-1] = made
 }

@@ -68,7 +68,7 @@ func (s *Server) enrol(now core.Time, m *message, out *core.Effects) {
 		s.refuse(out, m, core.FailQueueFull)
 		return
 	}
-	if p.RegisterAside && s.enrolments.live() >= core.MaxOpens {
+	if s.enrolments.live() >= core.MaxOpens { // one at a time where the main loop is held
 		s.park(out, m, &s.turn)
 		return
 	}
@@ -90,7 +90,9 @@ func (s *Server) park(out *core.Effects, m *message, q *queue) {
 		return
 	}
 	s.enqueue(out, q, m)
-	s.main.held = s.main.held || !s.cfg.Protections.RegisterAside
+	if !s.cfg.Protections.RegisterAside {
+		s.main.held = true
+	}
 }
 
 // open begins to open what an instance exported.
@@ -111,7 +113,9 @@ func (s *Server) open(now core.Time, m *message, about *registration, out *core.
 		e.entry.fence, e.entry.came = m.r.UIDNumber, m.arrived
 	}
 	e.reply.set(m)
-	s.main.held = s.main.held || e.held
+	if e.held {
+		s.main.held = true
+	}
 	note(out, core.OpenBegan, core.ServerDriven, &e.entry, uint64(e.entry.mapping), uint64(e.op))
 	out.Open(core.OpenOrder{
 		Op: e.op, Mapping: e.entry.mapping, Owner: e.entry.instance, Incarnation: e.entry.incarnation,
@@ -189,26 +193,22 @@ func (s *Server) giveUp(now core.Time, n *enrolment, why core.Failure, out *core
 
 // enrolled ends an enrolment and lets what waited for it go on.
 func (s *Server) enrolled(now core.Time, pos int32, out *core.Effects) {
-	n := &s.enrolments.entries[pos]
-	if n.held {
-		s.main.held = false
-	}
-	n.op = 0
+	s.enrolments.entries[pos].op = 0
 	s.enrolments.remove(pos)
 	s.settleParked(now, out)
 }
 
 // settleParked has the registers that wait look again: first those that waited
-// for something of their own instance, then those that wait for a place.
+// for something of their own instance, then those that wait for a place. The
+// main loop goes on once no register and no release holds it.
 func (s *Server) settleParked(now core.Time, out *core.Effects) {
-	aside := s.cfg.Protections.RegisterAside
 	for n := s.parked.length; n > 0; n-- {
 		s.again(now, &s.parked, out)
 	}
 	for s.turn.length > 0 && s.enrolments.live() < core.MaxOpens {
 		s.again(now, &s.turn, out)
 	}
-	if !aside && s.parked.length == 0 && s.enrolments.live() == 0 && !s.holdsForRelease() {
+	if s.parked.length == 0 && s.enrolments.live() == 0 && !s.holdsForRelease() {
 		s.main.held = false
 	}
 }
@@ -264,7 +264,7 @@ func (s *Server) takeBackFrom(peer core.Peer) {
 	}
 	for _, q := range [...]*queue{&s.parked, &s.turn} {
 		for at := q.head; at != 0; at = s.mail.letters[at-1].next {
-			if l := &s.mail.letters[at-1]; l.peer == peer && l.r.Failure == core.NoFailure {
+			if l := &s.mail.letters[at-1]; l.peer == peer {
 				l.r.Failure = core.FailStale
 			}
 		}

@@ -92,17 +92,3 @@ func (x *index) reset() {
 	clear(x.heads)
 	x.nodes, x.count = x.nodes[:0], 0
 }
-
-func (x *index) clone() index {
-	return index{x.seed, copied(x.heads), copied(x.nodes), x.count}
-}
-
-// copied is slices.Clone for state: nothing of the original's spare room.
-func copied[T any](from []T) []T {
-	if len(from) == 0 {
-		return nil
-	}
-	to := make([]T, len(from))
-	copy(to, from)
-	return to
-}

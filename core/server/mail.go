@@ -100,45 +100,35 @@ func (m *mail) reset() {
 	m.letters, m.bytes = m.letters[:0], 0
 }
 
-// clone copies the letters that the queues hold; walk lists those queues.
-func (m *mail) clone(queues ...*queue) mail {
-	c := mail{places: places{copied(m.free), m.count}, bytes: m.bytes}
-	if len(m.letters) > 0 {
-		c.letters = make([]letter, len(m.letters))
-	}
-	for _, q := range queues {
-		for at := q.head; at != 0; at = m.letters[at-1].next {
-			from, to := &m.letters[at-1], &c.letters[at-1]
-			to.arrived, to.peer, to.size, to.next = from.arrived, from.peer, from.size, from.next
-			copyRequest(&to.r, &from.r)
-		}
-	}
-	return c
-}
-
 // sizeOf is about what a copy of the request takes.
 func sizeOf(r *wire.Request) uint64 {
-	n := len(r.UID) + len(r.RawType) + len(r.Name) + len(r.Event) + len(r.RequestID) +
-		len(r.Key.Model) + len(r.Key.RequestID) + len(r.Model) + len(r.Engine) + len(r.DType) +
-		20*len(r.Key.Chunks) + 4*len(r.Blocks) + 8*len(r.BlockEnds) + int(r.ParcelBytes)
+	n := r.ParcelBytes
+	for _, size := range [...]int{
+		len(r.UID), len(r.RawType), len(r.Event), len(r.RequestID), len(r.Key.Model), len(r.Key.RequestID),
+		len(r.Model), len(r.Engine), len(r.DType), 20 * len(r.Key.Chunks), 4 * len(r.Blocks), 8 * len(r.BlockEnds),
+	} {
+		n += uint64(size)
+	}
 	for i := range r.Exports {
 		x := &r.Exports[i]
-		n += 128 + len(x.Handle) + len(x.Device) + len(x.DType) + 8*len(x.Shape)
+		for _, size := range [...]int{128, len(x.Handle), len(x.Device), len(x.DType), 8 * len(x.Shape)} {
+			n += uint64(size)
+		}
 	}
 	for i := range r.Groups {
-		n += 64 + 8*len(r.Groups[i].Layers)
+		n += 64
+		n += 8 * uint64(len(r.Groups[i].Layers))
 	}
-	return uint64(n)
+	return n
 }
 
 // copyRequest copies what a handler reads of a request into to's own buffers.
-// Tokens and salt are in the chunks' hashes already, and inline data are the
-// shell's to keep.
+// Tokens and salt are in the chunks' hashes already, inline data are the
+// shell's to keep, and an operation's name has become its type.
 func copyRequest(to, from *wire.Request) {
 	to.UID = append(to.UID[:0], from.UID...)
 	to.RawType = append(to.RawType[:0], from.RawType...)
 	to.UIDNumber, to.Type, to.Failure = from.UIDNumber, from.Type, from.Failure
-	to.Name = append(to.Name[:0], from.Name...)
 	to.Instance, to.NoInstance, to.OldNumber = from.Instance, from.NoInstance, from.OldNumber
 	to.TPSize, to.Skip, to.Timeout, to.Records = from.TPSize, from.Skip, from.Timeout, from.Records
 	to.Parcel, to.ParcelBytes, to.Before = from.Parcel, from.ParcelBytes, from.Before

@@ -73,8 +73,6 @@ func (r *ring) after(pos int32) int32 { return r.links[pos].next - 1 }
 
 func (r *ring) clear() { r.links, r.head, r.tail = r.links[:0], 0, 0 }
 
-func (r *ring) copy() ring { return ring{copied(r.links), r.head, r.tail} }
-
 // registry holds values of one type under 64-bit keys.
 type registry[E any] struct {
 	places
@@ -119,17 +117,4 @@ func (r *registry[E]) reset() {
 	r.clear()
 	r.ids.reset()
 	r.entries = r.entries[:0]
-}
-
-// clone copies the registry and its live values, not what those point to.
-// Values of free places are left out: their buffers must not be shared.
-func (r *registry[E]) clone() registry[E] {
-	c := registry[E]{places{copied(r.free), r.count}, r.ring.copy(), r.ids.clone(), nil}
-	if len(r.entries) > 0 {
-		c.entries = make([]E, len(r.entries))
-	}
-	for pos := r.first(); pos >= 0; pos = r.after(pos) {
-		c.entries[pos] = r.entries[pos]
-	}
-	return c
 }

@@ -187,10 +187,3 @@ func (s *store) reset(budget, pool uint64) {
 	s.chunks, s.used, s.budget = s.chunks[:0], 0, budget
 	s.room.reset(pool)
 }
-
-func (s *store) clone() store {
-	return store{
-		places{copied(s.free), s.count}, s.ring.copy(), s.keys.clone(),
-		copied(s.chunks), s.used, s.budget, extents{copied(s.room.free)},
-	}
-}
