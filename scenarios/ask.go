@@ -313,9 +313,12 @@ func (d *decoder) answer(n *node, s *Scenario, step int) {
 // Silence is the answer of whoever must not be answered.
 const Silence = "silence"
 
+// nothingMore is the clause of an answer that says no more than the others.
+const nothingMore = "nothing more"
+
 // AnswerFits reports whether an answer says all that is expected of it: its
 // first clause is that of the expectation, and it has the others' too. A clause
-// that says what is wrong must be expected.
+// that says what is wrong must be expected; "nothing more" expects no other.
 func AnswerFits(expected, got string) bool {
 	want, have := strings.Split(expected, ";"), strings.Split(got, ";")
 	trim := func(list []string) {
@@ -329,7 +332,11 @@ func AnswerFits(expected, got string) bool {
 		return false
 	}
 	for _, clause := range want[1:] {
-		if !slices.Contains(have[1:], clause) {
+		if clause == nothingMore {
+			if len(have) > len(want)-1 {
+				return false
+			}
+		} else if !slices.Contains(have[1:], clause) {
 			return false
 		}
 	}
@@ -362,7 +369,7 @@ func readInstance(d *decoder, n *node, key string, a *sim.Ask) {
 		return
 	}
 	if digit(text[0]) {
-		a.Request.Instance = core.InstanceID(d.number(n, key, 1, uint64(core.MaxInstanceID)))
+		a.Request.Instance = core.InstanceID(d.number(n, key, 0, uint64(core.MaxInstanceID)))
 		return
 	}
 	a.Of = d.worker(n, key, false) + 1
@@ -439,7 +446,9 @@ func writeBlocks(_ *writer, a *sim.Ask) string {
 	return "[" + strings.Join(groups, ", ") + "]"
 }
 
-var exportKeys = []string{"count", "blocks", "block-bytes", "dtype", "shape", "offset", "bytes"}
+var exportKeys = []string{"count", "blocks", "block-bytes", "dtype", "shape", "offset", "bytes", "kind", "device"}
+
+var memoryKinds = []string{core.HostSHM.String(), core.CUDA.String()}
 
 func readExports(d *decoder, n *node, key string, a *sim.Ask) {
 	a.Request.Exports = d.exports(n, key)
@@ -474,6 +483,12 @@ func (d *decoder) exports(n *node, key string) (list []core.Export) {
 		}
 		if v := item.get("shape"); v != nil {
 			x.Shape = d.numbers(v, "shape")
+		}
+		if v := item.get("kind"); v != nil {
+			x.Kind = core.HostSHM + core.MemoryKind(d.choice(v, "kind", memoryKinds))
+		}
+		if v := item.get("device"); v != nil {
+			x.Device = []byte(d.word(v, "device"))
 		}
 		for range count {
 			if len(list) >= maxListed {
@@ -513,6 +528,8 @@ func exportsText(list []core.Export) string {
 		p.addIf(x.Bytes != uint64(x.Blocks)*uint64(x.BlockBytes), "bytes", bytesText(x.Bytes))
 		p.addIf(x.Offset != 0, "offset", bytesText(x.Offset))
 		p.addIf(string(x.DType) != "uint8", "dtype", word(string(x.DType)))
+		p.addIf(x.Kind != core.HostSHM, "kind", x.Kind.String())
+		p.addIf(string(x.Device) != simDevice, "device", word(string(x.Device)))
 		p.addIf(!slices.Equal(x.Shape, []int64{int64(x.Blocks), int64(x.BlockBytes)}), "shape", numbersText(x.Shape))
 		all = append(all, p.flow())
 		i += n

@@ -40,7 +40,7 @@ func (s *Server) verdict(v *wire.PingVerdict, m *message) {
 // touch is touch_instance on every liveness target. again: the ping was taken
 // in before, when it arrived, and only what was not there then is news.
 func (s *Server) touch(out *core.Effects, m *message, at core.Time, again bool) {
-	if m.r.NoInstance || s.cfg.Legacy {
+	if m.r.NoInstance { // a prober, or a ping of a time before liveness
 		return
 	}
 	id := uint64(m.r.Instance)
