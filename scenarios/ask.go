@@ -369,7 +369,7 @@ func readInstance(d *decoder, n *node, key string, a *sim.Ask) {
 		return
 	}
 	if digit(text[0]) {
-		a.Request.Instance = core.InstanceID(d.number(n, key, 0, uint64(core.MaxInstanceID)))
+		a.Request.Instance = core.InstanceID(d.number(n, key, 1, uint64(core.MaxInstanceID)))
 		return
 	}
 	a.Of = d.worker(n, key, false) + 1
