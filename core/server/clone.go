@@ -420,25 +420,3 @@ func (f *folder) phases() {
 	f.d.Uint(uint64(s.lost.contexts))
 	f.d.Uint(s.lost.bytes)
 }
-
-func (j *jobs) clone() jobs {
-	c := jobs{places{copied(j.free), j.count}, j.waiting.copy(), nil}
-	if len(j.jobs) > 0 {
-		c.jobs = make([]job, len(j.jobs))
-	}
-	for i := range j.jobs {
-		if from := &j.jobs[i]; from.state != jobFree {
-			to := &c.jobs[i]
-			*to = *from
-			to.uid, to.raw, to.event = copied(from.uid), copied(from.raw), copied(from.event)
-			to.request, to.slots = copied(from.request), copied(from.slots)
-		}
-	}
-	return c
-}
-
-func (t *replyTo) clone() replyTo {
-	c := *t
-	c.uid, c.raw = copied(t.uid), copied(t.raw)
-	return c
-}

@@ -48,6 +48,13 @@ func (m *mail) clone(queues ...*queue) mail {
 	return c
 }
 
+func (s *store) clone() store {
+	return store{
+		places{copied(s.free), s.count}, s.ring.copy(), s.keys.clone(),
+		copied(s.chunks), s.used, s.budget, extents{copied(s.room.free)},
+	}
+}
+
 func (j *jobs) clone() jobs {
 	c := jobs{places{copied(j.free), j.count}, j.waiting.copy(), nil}
 	if len(j.jobs) > 0 {
@@ -62,13 +69,6 @@ func (j *jobs) clone() jobs {
 		}
 	}
 	return c
-}
-
-func (s *store) clone() store {
-	return store{
-		places{copied(s.free), s.count}, s.ring.copy(), s.keys.clone(),
-		copied(s.chunks), s.used, s.budget, extents{copied(s.room.free)},
-	}
 }
 
 func (t *replyTo) clone() replyTo {
