@@ -229,7 +229,7 @@ func requestOf(kind wire.Type) *request {
 
 // ask reads what a raw client asks, and what it must be answered.
 func (d *decoder) ask(n *node, s *Scenario, step int) *sim.Ask {
-	a := &sim.Ask{}
+	a := &sim.Ask{Number: step + 1}
 	if n.kind != mapNode {
 		d.fail(n, "ask must be a mapping such as {request: ping, instance: 7}, not %s", n.kind)
 		return a

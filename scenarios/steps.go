@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"strconv"
 	"strings"
 
 	"vigil/core"
@@ -290,6 +291,12 @@ func (s *Scenario) Words(step int) string {
 	do := &s.Plan.Steps[step].Do
 	if do.Kind == sim.ActAsk {
 		b.WriteString(" " + requestOf(do.Ask.Request.Type).name)
+		switch a := do.Ask; {
+		case a.Of > 0:
+			b.WriteString(" for " + s.WorkerName(a.Of-1))
+		case a.Request.Instance != 0:
+			b.WriteString(" for instance " + strconv.FormatUint(uint64(a.Request.Instance), 10))
+		}
 	}
 	if do.Worker != faults.Server {
 		b.WriteString(" " + s.WorkerName(do.Worker))

@@ -13,6 +13,9 @@ import (
 // that speaks to the server without our worker, in any order and with any
 // content. Its answer is kept in words, for whoever judges it (World.Answer).
 type Ask struct {
+	// Number tells it from the other asks of its story, through all that a
+	// shrinker does to their steps.
+	Number int
 	// Client is which raw client asks; each has a connection of its own. The
 	// first is also the one that looks prompts up for engines.
 	Client int

@@ -215,3 +215,34 @@ func TestWhatCannotBeShrunkIsTold(t *testing.T) {
 		}
 	}
 }
+
+// A wrong answer is what fails; the asks that it does not take go, and what is
+// expected of the one that stays goes with it, whatever its number is by then.
+func TestAWrongAnswerShrinks(t *testing.T) {
+	list, err := scenarios.Parse("asked.yaml", []byte(`
+id: X1
+name: asked
+title: a client is answered otherwise
+workers: {w1: {}, w2: {}}
+steps:
+  - {at: 1s, ask: {request: noop, answer: OK}}
+  - {at: 2s, ask: {client: other, request: ping, instance: 7, answer: yes; registered}}
+  - {at: 30s, ask: {request: unregister-kv-cache, instance: w2, answer: nothing}}
+until: 60s
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := OfSeed(list[0], "hardened", core.Hardened(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := c.Shrink(context.Background(), ShrinkOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := small.Capsule.Scenario
+	if len(s.Plan.Steps) != 1 || len(s.Plan.Workers) != 1 || len(s.Expect) != 1 || s.Expect[0].Step != 0 || s.Expect[0].Answer != "yes; registered" {
+		t.Errorf("it shrank to %d steps, %d workers and %+v:\n%s", len(s.Plan.Steps), len(s.Plan.Workers), s.Expect, small.Capsule.Text)
+	}
+}

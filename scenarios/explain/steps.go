@@ -44,5 +44,8 @@ func without(s *scenarios.Scenario, step int) *scenarios.Scenario {
 	}
 	changed := *s
 	changed.Plan = &plan
+	changed.Expect = slices.DeleteFunc(slices.Clone(s.Expect), func(e scenarios.Expectation) bool {
+		return e.Kind == scenarios.ExpectAnswer && e.Step == step
+	})
 	return &changed
 }

@@ -161,8 +161,11 @@ func (f *Failure) Scenario(plan *sim.Plan) *scenarios.Scenario {
 			continue
 		}
 		there := true
+		if e.Kind == scenarios.ExpectAnswer {
+			e.Step, there = stepOf(plan, f.s.Plan.Steps[e.Step].Do.Ask.Number)
+		}
 		move := func(w *scenarios.Who) {
-			if w.Worker == faults.Everyone {
+			if w.Worker == faults.Everyone || w.Worker == faults.Server {
 				return
 			}
 			n, ok := at[w.Worker]
@@ -188,6 +191,12 @@ func (f *Failure) Scenario(plan *sim.Plan) *scenarios.Scenario {
 		}
 	}
 	return s
+}
+
+// stepOf finds the step that an ask has become.
+func stepOf(plan *sim.Plan, number int) (step int, there bool) {
+	step = slices.IndexFunc(plan.Steps, func(st sim.Step) bool { return st.Do.Kind == sim.ActAsk && st.Do.Ask.Number == number })
+	return step, step >= 0
 }
 
 // String is what the failure is known by.

@@ -83,11 +83,14 @@ func (p *Player) stage(s *scenarios.Scenario) *stage {
 		plan := compile(s, p.protections, p.workers)
 		setup := SetupOf(plan)
 		st = &stage{plan: plan, monitors: monitor.New(setup), log: monitor.NewLog(setup), judge: NewJudge(s, p.design, p.protections), states: &p.states}
-		st.judge.answers = func(step int) string { return p.world.Answer(step) } // a panic replaces the world
+		st.judge.answers = p.answer
 		p.stages[s] = st
 	}
 	return st
 }
+
+// answer is what a raw client was answered in the run that is being played.
+func (p *Player) answer(step int) string { return p.world.Answer(step) }
 
 // Play plays one seed of a scenario. extra, which may be nil, sees every record.
 func (p *Player) Play(s *scenarios.Scenario, seed uint64, extra sim.Observer) Run {

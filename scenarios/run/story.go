@@ -36,6 +36,8 @@ type Story struct {
 	lives lives
 	built map[servedKey]int32 // of each context in the server: the life that it was built for
 	dead  map[int32]bool      // lives whose process has ended
+	// answers is what a raw client was answered in this run; nil where nobody asks.
+	answers func(step int) string
 }
 
 // servedKey is where the server looks a context up.
@@ -47,12 +49,14 @@ type servedKey struct {
 // Tell plays one seed of a scenario and returns its story and what it came to.
 func (p *Player) Tell(s *scenarios.Scenario, seed uint64, everything bool) (*Story, Run) {
 	st := NewStory(s, everything)
+	st.answers = p.answer
 	return st, p.Play(s, seed, st)
 }
 
 // TellTape is Tell by a tape of the caller's.
 func (p *Player) TellTape(s *scenarios.Scenario, seed uint64, tape *sim.Choices, everything bool) (*Story, Run) {
 	st := NewStory(s, everything)
+	st.answers = p.answer
 	return st, p.PlayTape(s, seed, tape, st)
 }
 
@@ -343,6 +347,12 @@ func (st *Story) WordsOf(r *core.Record, worker int) string {
 			text += " (nothing to strike yet)"
 		}
 		return "STEP: " + text
+	case core.AnswerCame:
+		text := "the answer to " + st.s.Words(int(r.A))
+		if st.answers == nil {
+			return text
+		}
+		return text + ": " + st.answers(int(r.A))
 	case core.ProcessStarted:
 		return fmt.Sprintf("%s starts as PID %d", st.process(r.A), r.B)
 	case core.ProcessKilled:

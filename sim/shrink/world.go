@@ -96,6 +96,14 @@ func (s *shrinker) keep(worker, step []bool) *state {
 				ok = false
 			}
 		}
+		if a := st.Do.Ask; a != nil && a.Of > 0 {
+			ask := *a
+			if ask.Of, there = moved(a.Of - 1); !there {
+				ok = false
+			}
+			ask.Of++
+			st.Do.Ask = &ask
+		}
 		if st.When != nil {
 			when := *st.When
 			if when.Worker, there = moved(when.Worker); !there {
