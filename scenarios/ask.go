@@ -245,7 +245,7 @@ func (d *decoder) ask(n *node, s *Scenario, step int) *sim.Ask {
 	if v := n.get("client"); v != nil {
 		a.Client = d.asker(v)
 	} else {
-		a.Client = d.askerNamed(n, plainAsker)
+		a.Client = d.askerNamed(n, "") // whoever has no name is one client
 	}
 	for _, key := range kind.keys {
 		v := n.get(key)
@@ -267,26 +267,46 @@ func (d *decoder) ask(n *node, s *Scenario, step int) *sim.Ask {
 	return a
 }
 
-// asker reads which raw client asks, and gives it a number when it is met first.
+// asker reads which raw client asks. A name gets the next number when it is met
+// first; clientN is the number itself, so that a story that lost the first ones
+// to a shrinker has the same connections as before.
 func (d *decoder) asker(n *node) int {
 	return d.askerNamed(n, d.name(n, "client"))
 }
 
-// plainAsker is who asks where the file does not say.
-const plainAsker = "client0"
+// numberedAsker is what the names of raw clients begin with that are numbers.
+const numberedAsker = "client"
 
 func (d *decoder) askerNamed(n *node, name string) int {
-	for i, known := range d.askers {
-		if known == name {
-			return i
+	if name == "" {
+		if name = numberedAsker + "0"; len(d.askers) > 0 && d.askers[0] != "" && d.askers[0] != name {
+			name = "(unnamed)"
 		}
 	}
-	if len(d.askers) >= maxAskers {
+	at := slices.Index(d.askers, name)
+	if digits, ok := strings.CutPrefix(name, numberedAsker); ok && at < 0 {
+		if v, err := strconv.ParseUint(digits, 10, 16); err == nil && strconv.FormatUint(v, 10) == digits {
+			at = int(v)
+			for len(d.askers) <= at && len(d.askers) < maxAskers {
+				d.askers = append(d.askers, "")
+			}
+			if at < len(d.askers) && d.askers[at] != "" {
+				d.fail(n, "%s is the raw client that is called %s; give all of them names, or numbers", name, d.askers[at])
+			}
+		}
+	}
+	if at < 0 {
+		if at = slices.Index(d.askers, ""); at < 0 {
+			at = len(d.askers)
+			d.askers = append(d.askers, "")
+		}
+	}
+	if at >= maxAskers {
 		d.fail(n, "a story may have %d raw clients", maxAskers)
 		return 0
 	}
-	d.askers = append(d.askers, name)
-	return len(d.askers) - 1
+	d.askers[at] = name
+	return at
 }
 
 // answer reads what must be answered: words, or words for each design.
@@ -599,23 +619,12 @@ func groupsText(list []core.Group) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// plainFirst reports whether the first raw client that asks is the one that
-// needs no name.
-func (w *writer) plainFirst() bool {
-	for i := range w.s.Plan.Steps {
-		if do := &w.s.Plan.Steps[i].Do; do.Kind == sim.ActAsk {
-			return do.Ask.Client == 0
-		}
-	}
-	return true
-}
-
 // ask writes what a raw client asks in step.
 func (w *writer) ask(step int) string {
 	a := w.s.Plan.Steps[step].Do.Ask
 	kind := requestOf(a.Request.Type)
 	var p pairs
-	p.addIf(a.Client > 0 || !w.plainFirst(), "client", fmt.Sprintf("client%d", a.Client))
+	p.addIf(a.Client > 0, "client", fmt.Sprintf("%s%d", numberedAsker, a.Client))
 	p.add("request", kind.name)
 	for _, key := range kind.keys {
 		text := askKeys[key].write(w, a)
