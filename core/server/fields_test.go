@@ -43,6 +43,7 @@ var leftOut = map[string]string{
 	"Request.ParcelBytes":      "as Parcel",
 	"entry.moved":              "for whoever asks how long its engine has made no progress (B16)",
 	"extents.free":             "what the pooled chunks leave",
+	"extents.size":             "of the configuration",
 	"extent.offset":            "what the pooled chunks leave",
 	"extent.length":            "what the pooled chunks leave",
 	"store.budget":             "of the configuration",

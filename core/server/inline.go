@@ -13,8 +13,8 @@ import (
 // what was stored for a range is delivered for that very range, and any other
 // range is a miss.
 //
-// In the store such data are one entry under a key of its own. Its worker is
-// below zero, so it is neither a server-driven chunk's key nor a pooled one's,
+// In the store such data are one entry under a key of its own, whole from the
+// step that accepts it. Its worker is below zero, so it is neither a server-driven chunk's key nor a pooled one's,
 // and the three never meet.
 
 // inlineKey is the key of the data of a range: that of its last chunk, in which
@@ -65,7 +65,7 @@ func (s *Server) findInline(e *session, last core.ChunkKey) bool {
 		last.Worker = int32(rank)
 		key := inlineKey(last, e.start)
 		pos := s.store.find(&key)
-		if pos < 0 || s.store.chunks[pos].state != chunkReady || s.locks+len(s.scratch) >= maxLocks {
+		if pos < 0 || s.locks+len(s.scratch) >= maxLocks {
 			return false
 		}
 		s.scratch = append(s.scratch, core.Slot(pos))
@@ -103,7 +103,7 @@ func (s *Server) prepareInline(m *message, out *core.Effects) {
 	if ok {
 		pos = s.store.find(&key)
 	}
-	if pos < 0 || s.store.chunks[pos].state != chunkReady {
+	if pos < 0 {
 		s.answer(out, m)
 		return
 	}

@@ -149,10 +149,7 @@ func (s *Server) waitPrefetch(now core.Time, m *message, out *core.Effects) bool
 	}
 	pos, j := s.startJob(m, jobWaiting)
 	j.request = append(j.request, m.r.RequestID...)
-	j.deadline = core.Never
-	if at := now.Add(m.r.Timeout); at > now {
-		j.deadline = at
-	}
+	j.deadline = now.Add(m.r.Timeout)
 	s.jobs.waiting.push(pos)
 	out.Arm(core.TimerKey{Kind: core.TimerJob, Slot: uint32(pos)}, j.deadline)
 	return true

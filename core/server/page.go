@@ -2,9 +2,9 @@ package server
 
 import "vigil/core"
 
-// Views for a shell that holds bytes and serves pages: where a slot's bytes
-// lie, and the contexts a page at a time, so that asking a server with 100,000
-// instances holds its owner for microseconds and not for the whole list.
+// Views for a shell that serves pages: the contexts a page at a time, so that
+// asking a server with 100,000 instances holds its owner for microseconds and
+// not for the whole list.
 
 // ContextsPage visits at most limit contexts of a kind from place cursor on
 // (0 is the first) and returns the cursor of the next page, -1 at the end.
@@ -47,22 +47,6 @@ func nextPage(pos, count int) int {
 		return -1
 	}
 	return pos
-}
-
-// SlotView is what a shell must know to hold a slot's bytes.
-type SlotView struct {
-	Bytes  uint64
-	Pooled bool   // they lie in the shared pool, at Offset
-	Offset uint64 // Pooled
-}
-
-// Slot returns a slot that is reserved or ready; ok is false for any other.
-func (s *Server) Slot(slot core.Slot) (v SlotView, ok bool) {
-	if uint64(slot) >= uint64(len(s.store.chunks)) {
-		return SlotView{}, false
-	}
-	c := &s.store.chunks[slot]
-	return SlotView{c.bytes, c.pooled, c.offset}, c.state != chunkFree
 }
 
 // Totals is how many contexts serve, and what is charged for them.

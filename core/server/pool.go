@@ -8,12 +8,13 @@ import "slices"
 // stays short.
 type extents struct {
 	free []extent
+	size uint64 // of all of it; no chunk is larger
 }
 
 type extent struct{ offset, length uint64 }
 
 func (x *extents) reset(size uint64) {
-	x.free = x.free[:0]
+	x.free, x.size = x.free[:0], size
 	if size > 0 {
 		x.free = append(x.free, extent{0, size})
 	}

@@ -80,8 +80,8 @@ func (s *store) touch(pos int32) {
 // reserve makes a place for a chunk that is not in the store, evicting what
 // nobody reads; false where there is no room.
 func (s *store) reserve(out *core.Effects, key *core.ChunkKey, bytes uint64, pooled bool, by *entry) (core.Slot, bool) {
-	if bytes > s.budget {
-		return 0, false
+	if bytes > s.budget || pooled && bytes > s.room.size {
+		return 0, false // however much made room
 	}
 	for s.used > s.budget-bytes || s.live() >= maxChunks {
 		if !s.evict(out, false) {

@@ -434,6 +434,29 @@ func TestThePoolsRoomIsUsedAgain(t *testing.T) {
 	}
 }
 
+func TestWhatNeverFitsThePoolEvictsNothing(t *testing.T) {
+	cfg := testConfig()
+	cfg.PoolBytes = testChunkBytes - 1 // an engine-driven chunk is larger
+	w := newWorld(t, cfg)
+	w.registerEngine(1)
+	w.send(1, wire.Request{Type: wire.RegisterEngineDriven, Instance: 2, Model: []byte("small"), WorldSize: 1, BlockSize: 16, NumLayers: 1, HiddenDim: 1, DType: []byte("uint8")})
+	small := keyOf(1, 1, "r")
+	small.Model = []byte("small")
+	for _, kind := range []wire.Type{wire.PrepareStore, wire.CommitStore} {
+		w.send(2, wire.Request{Type: kind, Instance: 2, Key: small})
+	}
+	if !w.last().OK {
+		t.Fatal("what fits was not stored")
+	}
+	w.send(1, wire.Request{Type: wire.PrepareStore, Instance: 1, Key: keyOf(2, 1, "r")})
+	if r := w.last(); len(r.Slots) != 0 {
+		t.Fatalf("room in a pool that is too small: %+v", r)
+	}
+	if w.s.store.live() != 1 {
+		t.Fatal("evicted for what fits in no case")
+	}
+}
+
 func TestWhatAnEngineDrivenWorkerLeavesPendingIsSwept(t *testing.T) {
 	w := newWorld(t, testConfig())
 	w.registerEngine(1)
