@@ -66,51 +66,6 @@ func (m *memory) list(n []int64) []int64 {
 	return m.numbers[from:len(m.numbers):len(m.numbers)]
 }
 
-// clone returns a copy that shares nothing.
-func (m *memory) clone() memory {
-	var c memory
-	if m.kept {
-		c.keep(m.exports, m.groups)
-	}
-	return c
-}
-
-// fold folds what is kept into d.
-func (m *memory) fold(d *core.Digest) {
-	d.Bool(m.kept)
-	if !m.kept {
-		return
-	}
-	d.Uint(uint64(len(m.exports)))
-	for i := range m.exports {
-		e := &m.exports[i]
-		d.Uint(uint64(e.Kind))
-		d.Bytes(e.Handle)
-		d.Bytes(e.Device)
-		d.Uint(e.Offset)
-		d.Uint(e.Bytes)
-		d.Uint(uint64(e.Blocks) | uint64(e.BlockBytes)<<32)
-		d.Bytes(e.DType)
-		foldNumbers(d, e.Shape)
-	}
-	d.Uint(uint64(len(m.groups)))
-	for i := range m.groups {
-		g := &m.groups[i]
-		d.Uint(uint64(g.ID))
-		foldNumbers(d, g.Layers)
-		d.Uint(uint64(g.TokensPerBlock))
-		d.Uint(uint64(g.SlidingWindow))
-		d.Uint(uint64(g.Physical))
-	}
-}
-
-func foldNumbers(d *core.Digest, numbers []int64) {
-	d.Uint(uint64(len(numbers)))
-	for _, n := range numbers {
-		d.Uint(uint64(n))
-	}
-}
-
 // blockTokens is how many tokens one block holds, by what the groups say;
 // 0 where they say nothing.
 func (m *memory) blockTokens() int64 {

@@ -201,10 +201,7 @@ func (w *Worker) reportUnresolved(out *core.Effects) {
 func (w *Worker) reportSlot(slot int32, outcome core.Outcome, out *core.Effects) {
 	e := w.pending.at(slot)
 	blocks := e.blocks
-	if e.store || outcome == core.OutcomeLoaded {
-		blocks = nil
-	}
-	if outcome == core.OutcomeFreed {
+	if outcome == core.OutcomeLoaded || outcome == core.OutcomeFreed {
 		blocks = nil
 	}
 	w.report(e.request, e.store, outcome, blocks, out)
@@ -266,27 +263,17 @@ func (w *Worker) fillKey(k *wire.Key, request core.RequestID, tokens []uint32, s
 }
 
 // blockEnds cuts a range's block list into its groups. Each group has as many
-// blocks as its block size asks for; where the list does not add up that way,
-// it is cut evenly, and the last group takes the rest.
+// blocks as its block size asks for, and the last one what is left: the server
+// refuses a list that does not add up that way.
 func (w *Worker) blockEnds(blocks int, tokens int64) []int {
-	groups := len(w.memory.groups)
 	w.ends = w.ends[:0]
-	if groups <= 1 {
-		w.ends = append(w.ends, blocks)
-		return w.ends
-	}
 	at := 0
 	for i := range w.memory.groups {
 		if t := w.memory.groups[i].TokensPerBlock; t > 0 {
 			at += int((tokens + t - 1) / t)
 		}
-		w.ends = append(w.ends, at)
+		w.ends = append(w.ends, min(at, blocks))
 	}
-	if at != blocks {
-		for i := range w.ends {
-			w.ends[i] = (i + 1) * (blocks / groups)
-		}
-		w.ends[groups-1] = blocks
-	}
+	w.ends = append(w.ends[:max(0, len(w.ends)-1)], blocks)
 	return w.ends
 }

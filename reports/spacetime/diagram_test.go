@@ -279,7 +279,7 @@ func TestMoreRecordsThanFitAreCounted(t *testing.T) {
 func TestEveryKindHasAGroup(t *testing.T) {
 	requests := map[core.RecordKind]bool{core.RecordNone: true, core.TransferBegan: true, core.TransferEnded: true, core.Refused: true, core.PoolFull: true,
 		core.Submitted: true, core.RequestSent: true, core.RequestResolved: true, core.RequestDropped: true, core.FinishedReported: true,
-		core.EngineSubmitted: true, core.EngineTold: true, core.BlocksRight: true, core.BlocksWrong: true}
+		core.EngineSubmitted: true, core.EngineTold: true, core.BlocksRight: true, core.BlocksWrong: true, core.AnswerCame: true}
 	for k := core.RecordNone; k < core.RecordKinds; k++ {
 		if g := GroupOf(k); g >= groups || (g == GroupRequests) != requests[k] {
 			t.Errorf("%s is in the group %d", k, g)

@@ -27,7 +27,7 @@ func GroupOf(k core.RecordKind) Group {
 	case core.FaultStruck, core.ProcessStarted, core.ProcessKilled, core.ProcessExited, core.ProcessPaused, core.ProcessResumed,
 		core.ConnectionOpened, core.ConnectionClosed, core.LinkCut, core.LinkHealed, core.FaultsOver, core.WorldEnded,
 		core.ServerStarted, core.ServerStopping, core.ServerStopped, core.WorkerStarted, core.WorkerStopped,
-		core.ServerWarned, core.WorkerWarned:
+		core.ServerWarned, core.WorkerWarned, core.EngineWarned, core.TimerInVain:
 		return GroupFaults
 	case core.ContextInserted, core.ContextRemoved, core.StrategyAdded, core.StrategyRemoved, core.RopeAdded, core.RopeDropped,
 		core.LayoutAcquired, core.LayoutReleased, core.Stamped, core.Latched, core.ScanBegan, core.ScanEnded, core.ReapDecided,
@@ -36,7 +36,7 @@ func GroupOf(k core.RecordKind) Group {
 	case core.OpenBegan, core.OpenEnded, core.CloseBegan, core.CloseEnded, core.ReleaseStuck, core.CopyBegan, core.CopyEnded,
 		core.LockTaken, core.LockReturned, core.ChunkReserved, core.ChunkReady, core.ChunkDropped,
 		core.MappingOpened, core.MappingClosing, core.MappingClosed, core.MappingHung, core.MappingReopened,
-		core.MappingClosedTwice, core.MappingUnknown, core.CopyTouchedRelease, core.CopyTouchedGone:
+		core.MappingClosedTwice, core.MappingUnknown, core.CopyTouchedRelease, core.CopyTouchedGone, core.CopyMisfit, core.ParcelLeft:
 		return GroupMemory
 	case core.RegisterArrived, core.RegisterNoop, core.UnregisterCame, core.RegisterSent, core.RegisterEnded,
 		core.UnregisterSent, core.UnregisterEnded, core.ShutdownBegan, core.EngineRegistered, core.EngineLeaving:
