@@ -125,8 +125,8 @@ const (
 	EngineSubmitted    // A: engine request; Flag: store; Instance
 	EngineTold         // A: engine request, B: Outcome; Flag: store; Instance
 	BlocksRight        // A: engine request, B: blocks; delivered and equal to what a finished writer stored
-	BlocksWrong        // A: engine request, B: first wrong block; the engine was told it may use them
-	EngineRegistered   // Instance; Flag: it succeeded
+	BlocksWrong        // A: engine request, B: first wrong block; the engine was told it may use them, or with Flag to keep away from others than it should
+	EngineRegistered   // Instance; Flag: it succeeded; Failure
 	EngineLeaving      // Instance; the engine asked for an orderly shutdown
 	FaultsOver         // no fault acts from here on: liveness is owed
 	WorldEnded         //
@@ -134,6 +134,7 @@ const (
 	CopyMisfit         // Instance, Incarnation; A: mapping, B: block or slot; a copy beyond the exported blocks, or of another size than its slot
 	ParcelLeft         // A: number, B: bytes; data that came in a message is kept for nobody when the run ends
 	TimerInVain        // A: worker number + 1, 0 the server, B: its kind; a timer fired for nothing, or was armed when its process left
+	EngineWarned       // Instance; A: worker number + 1; Failure; an engine was told what an operator should know
 	RecordKinds        // how many kinds there are; not a record
 )
 
@@ -210,7 +211,7 @@ var recordKindNames = [RecordKinds]string{
 	BlocksRight: "blocks-right", BlocksWrong: "blocks-wrong",
 	EngineRegistered: "engine-registered", EngineLeaving: "engine-leaving",
 	FaultsOver: "faults-over", WorldEnded: "world-ended",
-	AnswerCame: "answer-came", CopyMisfit: "copy-misfit", ParcelLeft: "parcel-left", TimerInVain: "timer-in-vain",
+	AnswerCame: "answer-came", CopyMisfit: "copy-misfit", ParcelLeft: "parcel-left", TimerInVain: "timer-in-vain", EngineWarned: "engine-warned",
 }
 
 // String is the kind's name in stories and event logs.

@@ -78,8 +78,8 @@ func requestNames() []string {
 
 // The bounds on what one request of a file may hold, all far below the wire's.
 const (
-	maxAskers = 64   // raw clients
-	maxListed = 4096 // exports, blocks of a group, layers, numbers of a shape
+	maxAskers = 64                  // raw clients
+	maxListed = core.MaxExports + 1 // exports, blocks of a group, layers, numbers of a shape: one too many is a story
 )
 
 // asking is how a key of a request is read, and how it is written: "" where it
@@ -439,21 +439,24 @@ func (d *decoder) blockRange(n *node) (low, high uint64) {
 }
 
 func writeBlocks(_ *writer, a *sim.Ask) string {
-	r := &a.Request
+	return blocksText(a.Request.Blocks, a.Request.BlockEnds)
+}
+
+func blocksText(blocks []uint32, ends []int) string {
 	first := 0
 	var groups []string
-	for _, end := range r.BlockEnds {
+	for _, end := range ends {
 		var ids []string
 		for i := first; i < end; {
 			k := i + 1
-			for k < end && r.Blocks[k] == r.Blocks[k-1]+1 {
+			for k < end && blocks[k] == blocks[k-1]+1 {
 				k++
 			}
 			if k-i > 2 {
-				ids = append(ids, fmt.Sprintf("%d..%d", r.Blocks[i], r.Blocks[k-1]))
+				ids = append(ids, fmt.Sprintf("%d..%d", blocks[i], blocks[k-1]))
 			} else {
 				k = i + 1
-				ids = append(ids, fmt.Sprint(r.Blocks[i]))
+				ids = append(ids, fmt.Sprint(blocks[i]))
 			}
 			i = k
 		}
@@ -568,17 +571,21 @@ func numbersText(list []int64) string {
 	return "[" + strings.Join(words, ", ") + "]"
 }
 
-var groupKeys = []string{"id", "layers", "tokens", "window", "physical"}
+var groupKeys = []string{"count", "id", "layers", "tokens", "window", "physical"}
 
 func readGroups(d *decoder, n *node, key string, a *sim.Ask) { a.Request.Groups = d.groups(n, key) }
 
 // groups reads the engine groups of a registration.
 func (d *decoder) groups(n *node, key string) (list []core.Group) {
-	for i, item := range d.list(n, key, core.MaxGroups) {
+	for _, item := range d.list(n, key, core.MaxGroups+1) {
 		if !d.mapping(item, "a group", groupKeys...) {
 			return nil
 		}
-		g := core.Group{ID: int64(i), SlidingWindow: -1, Physical: 1}
+		g := core.Group{ID: int64(len(list)), SlidingWindow: -1, Physical: 1}
+		count := uint64(1)
+		if v := item.get("count"); v != nil {
+			count = d.number(v, "count", 1, core.MaxGroups+1)
+		}
 		if v := item.get("id"); v != nil {
 			g.ID = d.signed(v, "id")
 		}
@@ -594,24 +601,43 @@ func (d *decoder) groups(n *node, key string) (list []core.Group) {
 		if v := item.get("physical"); v != nil {
 			g.Physical = d.signed(v, "physical")
 		}
-		list = append(list, g)
+		for range count {
+			if len(list) > core.MaxGroups {
+				d.fail(item, "a registration may have %d groups, and one too many", core.MaxGroups)
+				return nil
+			}
+			list = append(list, g)
+			g.ID++
+		}
 	}
 	return list
 }
 
 func writeGroups(_ *writer, a *sim.Ask) string { return groupsText(a.Request.Groups) }
 
+// follows reports whether the nth group after g is like it but for its number.
+func follows(g, after *core.Group, n int) bool {
+	return after.ID == g.ID+int64(n) && slices.Equal(g.Layers, after.Layers) &&
+		g.TokensPerBlock == after.TokensPerBlock && g.SlidingWindow == after.SlidingWindow && g.Physical == after.Physical
+}
+
 func groupsText(list []core.Group) string {
 	var all []string
-	for i := range list {
+	for i := 0; i < len(list); {
 		g := &list[i]
+		n := 1
+		for i+n < len(list) && follows(g, &list[i+n], n) {
+			n++
+		}
 		var p pairs
+		p.addIf(n > 1, "count", fmt.Sprint(n))
 		p.addIf(g.ID != int64(i), "id", fmt.Sprint(g.ID))
 		p.addIf(len(g.Layers) > 0, "layers", numbersText(g.Layers))
 		p.addIf(g.TokensPerBlock != 0, "tokens", fmt.Sprint(g.TokensPerBlock))
 		p.addIf(g.SlidingWindow != -1, "window", fmt.Sprint(g.SlidingWindow))
 		p.addIf(g.Physical != 1, "physical", fmt.Sprint(g.Physical))
 		all = append(all, p.flow())
+		i += n
 	}
 	if len(all) == 0 {
 		return ""

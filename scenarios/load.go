@@ -230,6 +230,10 @@ var configKeys = []string{
 	"device-bytes", "prompts", "prompt-tokens", "block-tokens", "proof-of-death",
 }
 
+// versionWords are what a server and a worker can be: of the design that is
+// played, from before liveness, or the design document's.
+var versionWords = []string{"new", "old", "document"}
+
 var moduleWords = []string{"server-driven", "engine-driven", "blend"}
 
 func (d *decoder) config(n *node, p *sim.Plan) identity {
@@ -263,7 +267,8 @@ func (d *decoder) config(n *node, p *sim.Plan) identity {
 		id.pid = d.choice(v, "ids", []string{"uuid", "pid"}) == 1
 	}
 	if v := n.get("server"); v != nil {
-		c.Legacy = d.choice(v, "server", []string{"new", "old"}) == 1
+		of := d.choice(v, "server", versionWords)
+		c.Legacy, p.PlainServer = of == 1, of == 2
 	}
 	if v := n.get("modules"); v != nil {
 		c.ServerDriven, c.EngineDriven, c.Blend = false, false, false
@@ -450,18 +455,14 @@ func (d *decoder) hand(n *node, name string, id identity) (int, sim.WorkerPlan) 
 		w.Idle = d.boolean(v, "idle")
 	}
 	if v := n.get("client"); v != nil {
-		c.Legacy = d.choice(v, "client", []string{"new", "old"}) == 1
+		of := d.choice(v, "client", versionWords)
+		c.Legacy, w.Plain = of == 1, of == 2
 	}
 	if v := n.get("ids"); v != nil {
 		w.PIDIdentity = d.choice(v, "ids", []string{"uuid", "pid"}) == 1
 	}
-	if v := n.get("memory"); v != nil && d.mapping(v, "memory", "blocks", "block-bytes") {
-		if b := v.get("blocks"); b != nil {
-			w.Blocks = int(d.number(b, "blocks", 1, 1<<24))
-		}
-		if b := v.get("block-bytes"); b != nil {
-			w.BlockBytes = int(min(d.bytes(b, "block-bytes"), 1<<32))
-		}
+	if v := n.get("memory"); v != nil {
+		d.memory(v, &w)
 	}
 	if v := n.get("traffic"); v != nil {
 		d.traffic(v, &w.Traffic)
@@ -471,6 +472,26 @@ func (d *decoder) hand(n *node, name string, id identity) (int, sim.WorkerPlan) 
 		d.fail(n, "worker %s: %s", clip(name), oneLine(err.Error()))
 	}
 	return count, w
+}
+
+// memory reads the shape of an engine's memory: blocks of one tensor, or
+// several tensors in groups.
+func (d *decoder) memory(n *node, w *sim.WorkerPlan) {
+	if n.get("exports") == nil && n.get("groups") == nil {
+		if !d.mapping(n, "memory", "blocks", "block-bytes", "exports", "groups") {
+			return
+		}
+		if b := n.get("blocks"); b != nil {
+			w.Blocks = int(d.number(b, "blocks", 1, 1<<24))
+		}
+		if b := n.get("block-bytes"); b != nil {
+			w.BlockBytes = int(min(d.bytes(b, "block-bytes"), 1<<32))
+		}
+		return
+	}
+	if d.mapping(n, "memory with exports or groups", "exports", "groups") {
+		w.Memory = &sim.Memory{Exports: d.exports(n.get("exports"), "exports"), Groups: d.groups(n.get("groups"), "groups")}
+	}
 }
 
 // traffic reads `30s` or a mapping.

@@ -172,10 +172,15 @@ func (d *decoder) act(key, value *node, p *sim.Plan, do *sim.Action) {
 	}
 	valid := []string{"worker"}
 	switch do.Kind {
-	case sim.ActStore, sim.ActRetrieve, sim.ActLookup:
+	case sim.ActStore, sim.ActLookup:
 		valid = append(valid, "prompt")
+	case sim.ActRetrieve:
+		valid = append(valid, "prompt", "skip")
 	case sim.ActTraffic:
 		valid = append(valid, "on")
+	}
+	if do.Kind == sim.ActStore || do.Kind == sim.ActRetrieve {
+		valid = append(valid, "from", "to", "blocks")
 	}
 	if value.kind == nullNode {
 		d.fail(key, "%s needs a worker", key.text)
@@ -192,10 +197,39 @@ func (d *decoder) act(key, value *node, p *sim.Plan, do *sim.Action) {
 		}
 		do.Prompt = int(d.number(v, "prompt", 0, uint64(prompts-1)))
 	}
+	do.Part = d.part(value)
 	if v := value.get("on"); v != nil {
 		do.On = d.boolean(v, "on")
 	}
 }
+
+// part reads what of a prompt an engine asks for; nil where it is all of it. It
+// may ask for what is not there, or with blocks that do not fit: what becomes
+// of that is a story too.
+func (d *decoder) part(n *node) *sim.Part {
+	p := &sim.Part{}
+	some := false
+	for _, of := range []struct {
+		key  string
+		into *int
+	}{{"from", &p.From}, {"to", &p.To}, {"skip", &p.Skip}} {
+		if v := n.get(of.key); v != nil {
+			some, *of.into = true, int(min(max(d.signed(v, of.key), -maxTokens), maxTokens))
+		}
+	}
+	if v := n.get("blocks"); v != nil {
+		var ask sim.Ask
+		readBlocks(d, v, "blocks", &ask)
+		some, p.Blocks = true, append([]uint32{}, ask.Request.Blocks...)
+	}
+	if !some {
+		return nil
+	}
+	return p
+}
+
+// maxTokens bounds the tokens that a step may name, far above a prompt's.
+const maxTokens = 1 << 30
 
 // fault reads the parameters that the faults table names.
 func (d *decoder) fault(desc *faults.Description, value *node, f *faults.Fault) {

@@ -135,6 +135,7 @@ func (w *writer) config() pairs {
 	p.add("timeout", timeText(id.timeout))
 	p.addIf(id.pid, "ids", "pid")
 	p.addIf(c.Legacy, "server", "old")
+	p.addIf(plan.PlainServer, "server", "document")
 	if !c.ServerDriven || !c.EngineDriven || !c.Blend {
 		var modules []string
 		for i, on := range []bool{c.ServerDriven, c.EngineDriven, c.Blend} {
@@ -254,7 +255,14 @@ func (w *writer) follows(first, n int, base string) bool {
 	} else if a.Pod == first { // the one is in its own pod by default, the other is not
 		return false
 	}
-	return a == b
+	return a == b // memory of several groups is one worker's own
+}
+
+func or(text, fallback string) string {
+	if text == "" {
+		return fallback
+	}
+	return text
 }
 
 // hand is one worker's own settings.
@@ -271,12 +279,18 @@ func (w *writer) hand(i int, id identity) pairs {
 	p.addIf(c.Prober, "prober", "true")
 	p.addIf(wp.Idle, "idle", "true")
 	p.addIf(c.Legacy, "client", "old")
+	p.addIf(wp.Plain, "client", "document")
 	p.addIf(wp.PIDIdentity && !id.pid, "ids", "pid")
 	p.addIf(wp.Pod != i, "pod", fmt.Sprint(wp.Pod))
 	p.addIf(c.Interval != id.heartbeat, "heartbeat", timeText(c.Interval))
 	p.addIf(!wp.Start.Zero(), "start", spanText(wp.Start))
 	p.addIf(!wp.Warmup.Zero(), "warmup", spanText(wp.Warmup))
-	if wp.Blocks != 0 || wp.BlockBytes != 0 {
+	if m := wp.Memory; m != nil {
+		var keys pairs
+		keys.addIf(len(m.Exports) > 0, "exports", exportsText(m.Exports))
+		keys.add("groups", or(groupsText(m.Groups), "[]"))
+		p.add("memory", keys.flow())
+	} else if wp.Blocks != 0 || wp.BlockBytes != 0 {
 		var m pairs
 		m.addIf(wp.Blocks != 0, "blocks", fmt.Sprint(wp.Blocks))
 		m.addIf(wp.BlockBytes != 0, "block-bytes", bytesText(uint64(wp.BlockBytes)))

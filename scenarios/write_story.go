@@ -88,6 +88,15 @@ func (w *writer) verb(do *sim.Action) (verb, value string) {
 	switch do.Kind {
 	case sim.ActStore, sim.ActRetrieve, sim.ActLookup:
 		p.addIf(do.Prompt >= 0, "prompt", fmt.Sprint(do.Prompt))
+		if part := do.Part; part != nil {
+			// One key is needed, or it is the whole prompt again.
+			p.addIf(part.From != 0 || part.To == 0 && part.Skip == 0 && part.Blocks == nil, "from", fmt.Sprint(part.From))
+			p.addIf(part.To != 0, "to", fmt.Sprint(part.To))
+			p.addIf(part.Skip != 0, "skip", fmt.Sprint(part.Skip))
+			if part.Blocks != nil {
+				p.add("blocks", blocksText(part.Blocks, []int{len(part.Blocks)}))
+			}
+		}
 	case sim.ActTraffic:
 		p.add("on", fmt.Sprint(do.On))
 	}

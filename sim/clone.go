@@ -13,7 +13,7 @@ import (
 
 // worldCopier copies what of a world lies in its own memory.
 var worldCopier = fork.Must[World](map[string]fork.Rule{
-	"World.plan": fork.Share, "World.prompts": fork.Share, "engine.plan": fork.Share,
+	"World.plan": fork.Share, "World.prompts": fork.Share, "engine.plan": fork.Share, "submitted.part": fork.Share,
 	// Each world has its own, and CopyFrom sees to it.
 	"World.choices": fork.Keep, "World.observer": fork.Keep, "World.machines": fork.Keep, "World.server": fork.Keep,
 	"process.world": fork.Keep, "process.machine": fork.Keep, "process.aside": fork.Keep, "process.few": fork.Keep,

@@ -8,10 +8,11 @@ import (
 type submitted struct {
 	id     core.RequestID
 	prompt int32
-	first  uint32 // its blocks are first, first+1, ...
-	count  uint32
+	first  uint32 // its blocks are first, first+1, ..., in each group
+	count  uint32 // in the group that has most of them
 	store  bool
-	held   bool // it has ended, and its blocks are not free yet
+	held   bool  // it has ended, and its blocks are not free yet
+	part   *Part // what of the prompt; nil is all of it
 }
 
 // engine is the simulated inference engine of one worker: it registers its
@@ -30,6 +31,7 @@ type engine struct {
 	traffic    bool           // its own traffic is on
 	ticking    bool           // its next request is in the heap
 	stuck      bool           // its thread is: it asks nothing and takes no answer
+	told       bool           // that its worker has left: its process may end
 	asked      core.RequestID // how many requests it made, where time goes in ticks
 }
 
@@ -39,7 +41,7 @@ func (e *engine) process() *process { return &e.world.processes[e.index+1] }
 func (e *engine) begin() {
 	e.pending = e.pending[:0]
 	e.next = 0
-	e.polling, e.registered, e.ticking, e.stuck = false, false, false, false
+	e.polling, e.registered, e.ticking, e.stuck, e.told = false, false, false, false, false
 	e.traffic = !e.plan.Traffic.Every.Zero()
 	e.allocation = -1
 }
@@ -55,6 +57,9 @@ func (e *engine) call() {
 func (e *engine) register() bool {
 	w := e.world
 	p := e.process()
+	if m := e.plan.Memory; m != nil {
+		return e.registerAs(m)
+	}
 	if e.allocation < 0 {
 		e.allocation = w.memory.allocate(e.index, p.life, e.blocks, w.blockBytes(e.plan))
 	}
@@ -93,7 +98,7 @@ func (e *engine) tick() bool {
 		if all == 0 {
 			stores, all = 1, 2
 		}
-		e.submit(w.choices.Below(ForTraffic, e.index+1, uint64(all)) < uint64(stores), -1)
+		e.submit(w.choices.Below(ForTraffic, e.index+1, uint64(all)) < uint64(stores), -1, nil)
 	}
 	e.schedule()
 	return true
@@ -114,45 +119,61 @@ func (e *engine) schedule() {
 	w.push(evTraffic, e.index+1, at, e.process().life)
 }
 
-// submit asks for one store or retrieve; prompt of -1 lets the tape choose. An
-// engine with no free blocks waits instead, as a scheduler does.
-func (e *engine) submit(store bool, prompt int) bool {
+// submit asks for one store or retrieve, of a part of a prompt or of all of it;
+// prompt of -1 lets the tape choose. An engine with no free blocks waits
+// instead, as a scheduler does.
+func (e *engine) submit(store bool, prompt int, part *Part) bool {
 	w := e.world
-	if !e.registered || e.stuck || e.process().leaving || len(e.pending) >= maxSubmitted {
+	if !e.registered || e.stuck || len(e.pending) >= maxSubmitted {
 		return false
 	}
 	if prompt < 0 {
 		prompt = int(w.choices.Below(ForTraffic, e.index+1, uint64(len(w.prompts))))
 	}
 	pr := &w.prompts[prompt%len(w.prompts)]
-	count := uint32(pr.blocks)
-	first, ok := e.room(count)
-	if !ok {
+	s := submitted{prompt: int32(prompt % len(w.prompts)), count: uint32(pr.blocks), store: store, part: part}
+	if part != nil || e.plan.Memory != nil {
+		s.count = e.most(&s)
+	}
+	var ok bool
+	if s.first, ok = e.room(s.count); !ok {
 		return false
 	}
-	e.next = first + count
+	e.next = s.first + s.count
 	id := w.nextRequest(e.index)
-	e.pending = append(e.pending, submitted{id: id, prompt: int32(prompt % len(w.prompts)), first: first, count: count, store: store})
-	tags := w.memory.allocations[e.allocation].tags
-	w.blocks = w.blocks[:0]
-	for i := uint32(0); i < count; i++ {
-		w.blocks = append(w.blocks, first+i)
-		if store {
-			tags[first+i] = e.tag(pr, int(i))
-		} else {
-			tags[first+i] = 0
-		}
+	s.id = id
+	e.pending = append(e.pending, s)
+	w.call = core.Call{Kind: core.CallRetrieve, Request: id, Tokens: pr.tokens, End: len(pr.tokens)}
+	if store {
+		w.call.Kind = core.CallStore
+	}
+	if part != nil || e.plan.Memory != nil {
+		e.fillParts(&s)
+	} else {
+		e.fill(&s, pr)
 	}
 	r := w.truth(core.EngineSubmitted, nil)
 	r.Instance, r.A, r.B, r.Flag = w.identities[e.index], uint64(id), uint64(e.index+1), store
 	w.emit()
-	kind := core.CallRetrieve
-	if store {
-		kind = core.CallStore
-	}
-	w.call = core.Call{Kind: kind, Request: id, Tokens: pr.tokens, End: len(pr.tokens), Blocks: w.blocks}
+	w.call.Blocks = w.blocks
 	e.call()
 	return true
+}
+
+// fill lists the blocks of a request for a whole prompt, and has them hold what
+// is to be stored, or nothing.
+func (e *engine) fill(s *submitted, pr *prompt) {
+	w := e.world
+	tags := w.memory.allocations[e.allocation].tags
+	w.blocks = w.blocks[:0]
+	for i := uint32(0); i < s.count; i++ {
+		w.blocks = append(w.blocks, s.first+i)
+		if s.store {
+			tags[s.first+i] = e.tag(pr.prefix[i], 0)
+		} else {
+			tags[s.first+i] = 0
+		}
+	}
 }
 
 // maxSubmitted bounds what one engine waits for at a time.
@@ -188,13 +209,17 @@ func (e *engine) inTheWay(first, count uint32) *submitted {
 	return nil
 }
 
-// tag stands for the bytes that this worker's shard of a prompt's block holds.
-func (e *engine) tag(pr *prompt, block int) uint64 {
+// tag stands for the bytes that this worker's shard of a block of a group holds,
+// where the prefix up to its end folds to this.
+func (e *engine) tag(prefix uint64, group int) uint64 {
 	c := &e.plan.Config
 	var d core.Digest
-	d.Uint(pr.prefix[block])
+	d.Uint(prefix)
 	d.Uint(uint64(c.Rank)<<32 | uint64(c.WorldSize))
 	d.Uint(e.world.models[e.index])
+	if group > 0 {
+		d.Uint(uint64(group))
+	}
 	return uint64(d) | 1
 }
 
@@ -204,10 +229,12 @@ func (e *engine) tell(t *core.Tell) {
 	switch t.Kind {
 	case core.TellRegistered, core.TellRegisterFailed:
 		r := w.truth(core.EngineRegistered, nil)
-		r.Instance, r.A, r.Flag = w.identities[e.index], uint64(e.index+1), t.Kind == core.TellRegistered
+		r.Instance, r.A, r.Flag, r.Failure = w.identities[e.index], uint64(e.index+1), t.Kind == core.TellRegistered, t.Failure
 		w.emit()
-		if t.Kind == core.TellRegisterFailed { // the engine fails to start
-			w.exits = append(w.exits, exit{who: e.index + 1})
+		if t.Kind == core.TellRegisterFailed {
+			if !e.process().leaving { // the engine fails to start
+				w.exits = append(w.exits, exit{who: e.index + 1, gaveUp: true})
+			}
 			return
 		}
 		e.registered = true
@@ -216,6 +243,12 @@ func (e *engine) tell(t *core.Tell) {
 		e.poll()
 	case core.TellFinished:
 		e.finished(t)
+	case core.TellShutdown:
+		e.told = true
+	case core.TellWarning:
+		r := w.truth(core.EngineWarned, nil)
+		r.Instance, r.A, r.Failure = w.identities[e.index], uint64(e.index+1), t.Failure
+		w.emit()
 	}
 }
 
@@ -255,35 +288,75 @@ func (e *engine) finished(t *core.Tell) {
 		}
 		if t.Outcome == core.OutcomeHeld {
 			e.pending[i].held = true
-			return
+		} else {
+			last := len(e.pending) - 1
+			e.pending[i] = e.pending[last]
+			e.pending = e.pending[:last]
 		}
-		last := len(e.pending) - 1
-		e.pending[i] = e.pending[last]
-		e.pending = e.pending[:last]
-		if t.Outcome == core.OutcomeLoaded && e.plan.Config.Mode == core.ModeServerDriven {
+		if t.Outcome != core.OutcomeFreed {
 			e.verify(&s, t)
 		}
 		return
 	}
 }
 
-// verify compares what a retrieve delivered with what a finished writer stored.
+// verify judges the blocks of a request that has ended: those that the engine
+// was not told to keep away from, it uses. A retrieve that delivered nothing
+// leaves nothing to use; after one that did, the blocks must hold what a
+// finished writer stored; and with those that a store read nothing is wrong.
+// The bytes of an engine-driven worker are its own to see.
 func (e *engine) verify(s *submitted, t *core.Tell) {
 	w := e.world
-	tags := w.memory.allocations[e.allocation].tags
-	pr := &w.prompts[s.prompt]
-	for i := uint32(0); i < s.count; i++ {
-		b := s.first + i
-		if tags[b] == e.tag(pr, int(i)) || invalid(t.Blocks, b) {
-			continue
+	parts := s.part != nil || e.plan.Memory != nil
+	switch {
+	case s.store || t.Outcome == core.OutcomeLoaded && len(t.Blocks) > 0:
+		if len(t.Blocks) > 0 {
+			e.wrong(s, t.Blocks[0], true)
 		}
-		r := w.truth(core.BlocksWrong, nil)
-		r.Instance, r.A, r.B = w.identities[e.index], uint64(s.id), uint64(b)
-		w.emit()
-		return
+	case t.Outcome != core.OutcomeLoaded && parts:
+		e.listParts(s)
+		for _, b := range w.blocks {
+			if !invalid(t.Blocks, b) {
+				e.wrong(s, b, true)
+				return
+			}
+		}
+	case t.Outcome != core.OutcomeLoaded:
+		for i := uint32(0); i < s.count; i++ {
+			if !invalid(t.Blocks, s.first+i) {
+				e.wrong(s, s.first+i, true)
+				return
+			}
+		}
+	case e.plan.Config.Mode == core.ModeEngineDriven:
+	case parts:
+		e.verifyParts(s)
+	default:
+		tags := w.memory.allocations[e.allocation].tags
+		pr := &w.prompts[s.prompt]
+		for i := uint32(0); i < s.count; i++ {
+			if b := s.first + i; tags[b] != e.tag(pr.prefix[i], 0) {
+				e.wrong(s, b, false)
+				return
+			}
+		}
+		e.right(s, s.count)
 	}
+}
+
+// wrong says that the engine uses a block that holds other bytes than it thinks;
+// listed, because the list of blocks to keep away from is wrong.
+func (e *engine) wrong(s *submitted, block uint32, listed bool) {
+	w := e.world
+	r := w.truth(core.BlocksWrong, nil)
+	r.Instance, r.A, r.B, r.Flag = w.identities[e.index], uint64(s.id), uint64(block), listed
+	w.emit()
+}
+
+func (e *engine) right(s *submitted, blocks uint32) {
+	w := e.world
 	r := w.truth(core.BlocksRight, nil)
-	r.Instance, r.A, r.B = w.identities[e.index], uint64(s.id), uint64(s.count)
+	r.Instance, r.A, r.B = w.identities[e.index], uint64(s.id), uint64(blocks)
 	w.emit()
 }
 

@@ -209,7 +209,7 @@ func (p *printer) worker(i int) {
 func (p *printer) engine(e *engine) {
 	p.d.Uint(p.allocation(int32(e.allocation)))
 	head := uint64(e.next) << 8
-	for i, on := range [...]bool{e.polling, e.registered, e.traffic, e.ticking, e.stuck} {
+	for i, on := range [...]bool{e.polling, e.registered, e.traffic, e.ticking, e.stuck, e.told} {
 		if on {
 			head |= 1 << i
 		}
@@ -225,6 +225,10 @@ func (p *printer) engine(e *engine) {
 		d.Uint(uint64(s.count))
 		d.Bool(s.store)
 		d.Bool(s.held)
+		if s.part != nil {
+			d.Uint(uint64(s.part.From)<<32 | uint64(s.part.To))
+			d.Uint(uint64(s.part.Skip)<<32 | uint64(len(s.part.Blocks)))
+		}
 		sum += uint64(d)
 	}
 	p.d.Uint(sum)

@@ -30,6 +30,8 @@ type Plan struct {
 	// Proof: the server's host can watch the workers' processes, and tells the
 	// server of one that died. Where it cannot, silence is the only sign.
 	Proof bool
+	// PlainServer: the server is the design document's, whatever the workers are.
+	PlainServer bool
 }
 
 // WorkerPlan is one worker of a plan.
@@ -46,6 +48,27 @@ type WorkerPlan struct {
 	Traffic     Traffic
 	Blocks      int // KV blocks of its memory; 0 is 64
 	BlockBytes  int // bytes of one block; 0 is 4096
+	// Memory, where set, is the shape of its memory in the place of Blocks and
+	// BlockBytes.
+	Memory *Memory
+	// Plain: its worker is the design document's, whatever the others are.
+	Plain bool
+}
+
+// Memory is the shape of an engine's memory: several tensors, in groups whose
+// blocks are of different sizes. It is read only.
+type Memory struct {
+	Exports []core.Export // without their handles
+	Groups  []core.Group
+}
+
+// Part is what of a prompt an engine asks for. It is read only.
+type Part struct {
+	From, To int // tokens; a To of 0 is the prompt's end
+	Skip     int // of a retrieve: so many of the range's first tokens stay as they are
+	// Blocks, where set, are the blocks that the engine names, group after group,
+	// whether they fit or not; otherwise it takes free ones.
+	Blocks []uint32
 }
 
 // Traffic is what an engine submits by itself.
@@ -79,7 +102,8 @@ type Action struct {
 	Kind   ActionKind
 	Worker int
 	Fault  faults.Fault
-	Prompt int // store, retrieve, look-up: which prompt; -1 lets the tape choose
+	Prompt int   // store, retrieve, look-up: which prompt; -1 lets the tape choose
+	Part   *Part // store, retrieve: what of the prompt; nil is all of it
 	On     bool
 	Ask    *Ask // of ActAsk, which has no worker
 }

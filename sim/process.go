@@ -277,9 +277,12 @@ func (p *process) Record(r *core.Record) {
 	p.world.record(r)
 }
 
-// Leave ends the process in order.
+// Leave ends the process in order: the server's at once, a worker's where its
+// engine was told that the worker has left, for that is what it waits for.
 func (p *process) Leave(code core.ExitCode) {
-	p.world.exits = append(p.world.exits, exit{p.actor(), code == core.ExitBounded})
+	if p.index == 0 || p.world.engines[p.index-1].told {
+		p.world.exits = append(p.world.exits, exit{who: p.actor(), bounded: code == core.ExitBounded})
+	}
 }
 
 // The latencies that a plan leaves unset, and those that are the host's own.

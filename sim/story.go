@@ -170,24 +170,23 @@ func (w *World) act(i int, do *Action) bool {
 		return false
 	}
 	switch do.Kind {
-	case ActRegister:
-		return !p.leaving && !e.stuck && e.register()
+	case ActRegister: // a thread of its own may ask for this while another one leaves
+		return !e.stuck && e.register()
 	case ActReallocate:
 		return !p.leaving && e.reallocate()
 	case ActStore:
-		return e.submit(true, do.Prompt)
+		return e.submit(true, do.Prompt, do.Part)
 	case ActRetrieve:
-		return e.submit(false, do.Prompt)
+		return e.submit(false, do.Prompt, do.Part)
 	case ActLookup:
 		return w.lookup(i, do.Prompt)
 	case ActShutdown:
-		if p.leaving {
-			return false
+		if !p.leaving {
+			p.leaving = true
+			r := w.truth(core.EngineLeaving, p)
+			r.A = p.number()
+			w.emit()
 		}
-		p.leaving = true
-		r := w.truth(core.EngineLeaving, p)
-		r.A = p.number()
-		w.emit()
 		w.call = core.Call{Kind: core.CallShutdown}
 		e.call()
 		return true

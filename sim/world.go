@@ -472,6 +472,7 @@ func (w *World) end(p *process, silent bool) {
 type exit struct {
 	who     int
 	bounded bool
+	gaveUp  bool // an engine that could not start: its worker was not asked to leave
 }
 
 // leave is a process exiting in order.
@@ -483,7 +484,7 @@ func (w *World) leave() {
 		return
 	}
 	for k := range p.timers {
-		if t := &p.timers[k]; t.at != core.Never && p.index > 0 { // a server may leave what hangs
+		if t := &p.timers[k]; t.at != core.Never && p.index > 0 && !x.gaveUp { // a server may leave what hangs
 			p.inVain(t.key)
 		}
 	}

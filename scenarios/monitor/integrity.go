@@ -20,10 +20,14 @@ func (m *Set) blocksWrong(r *core.Record) {
 		in := &m.instances.items[i]
 		w, who = in.worker, m.whose(in)+"'s engine"
 	}
-	if m.first(integrity, w) {
-		m.report(integrity, r.At, fmt.Sprintf("%s was told that request %d loaded, and block %d holds other bytes than were stored under its key",
-			who, r.A, r.B), w)
+	if !m.first(integrity, w) {
+		return
 	}
+	what := "was told that request %d loaded, and block %d holds other bytes than were stored under its key"
+	if r.Flag {
+		what = "was told to keep away from other blocks of request %d than it should, the first is %d"
+	}
+	m.report(integrity, r.At, who+fmt.Sprintf(" "+what, r.A, r.B), w)
 }
 
 // copyMisfit passes on that a copy left its bounds.

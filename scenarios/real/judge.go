@@ -45,7 +45,7 @@ func loosened(s *scenarios.Scenario, scale int) *scenarios.Scenario {
 var unseen = map[core.RecordKind]bool{
 	core.MessageSent: true, core.MessageLost: true, core.MessageHandled: true, core.MappingHung: true,
 	core.MappingReopened: true, core.MappingClosedTwice: true, core.MappingUnknown: true, core.CopyTouchedGone: true,
-	core.CopyMisfit: true, core.ParcelLeft: true, core.TimerInVain: true, core.AnswerCame: true,
+	core.CopyMisfit: true, core.ParcelLeft: true, core.TimerInVain: true, core.AnswerCame: true, core.EngineWarned: true,
 }
 
 // decidable splits the expectations: those that real processes can show, and a

@@ -25,7 +25,16 @@ const maxMemory = 1 << 30
 // cannot says why real processes cannot play a plan; empty where they can.
 func cannot(plan *sim.Plan) string {
 	var memory uint64
+	if plan.PlainServer {
+		return "its server is of another design than the one that is played"
+	}
 	for i := range plan.Workers {
+		switch w := &plan.Workers[i]; {
+		case w.Plain:
+			return "one of its workers is of another design than the one that is played"
+		case w.Memory != nil:
+			return "memory of several groups is played in the simulator only"
+		}
 		memory += uint64(or(plan.Workers[i].Blocks, 512)) * uint64(or(plan.Workers[i].BlockBytes, 4096))
 	}
 	if memory > maxMemory {
@@ -33,6 +42,9 @@ func cannot(plan *sim.Plan) string {
 	}
 	for i := range plan.Steps {
 		do := &plan.Steps[i].Do
+		if do.Part != nil {
+			return "a part of a prompt is asked for in the simulator only"
+		}
 		if do.Kind != sim.ActFault {
 			continue
 		}

@@ -21,11 +21,18 @@ func compile(s *scenarios.Scenario, server, workers core.Protections) *sim.Plan 
 	return &plan
 }
 
-// protect has the processes of a plan run under these protections.
+// protect has the processes of a plan run under these protections, but for
+// those that are the document's by the plan.
 func protect(plan *sim.Plan, server, workers core.Protections) {
 	plan.Server.Protections = server
+	if plan.PlainServer {
+		plan.Server.Protections = core.Protections{}
+	}
 	for i := range plan.Workers {
-		plan.Workers[i].Config.Protections = workers
+		w := &plan.Workers[i]
+		if w.Config.Protections = workers; w.Plain {
+			w.Config.Protections = core.Protections{}
+		}
 	}
 }
 

@@ -302,5 +302,5 @@ func alike(s *scenarios.Scenario, design string) [][]int {
 func sameWorker(a, b *sim.WorkerPlan) bool {
 	x, y := *a, *b
 	x.Name, y.Name, x.Pod, y.Pod = "", "", 0, 0
-	return x == y
+	return x == y // memory of several groups is one worker's own
 }

@@ -74,7 +74,7 @@ type Judge struct {
 
 // NewJudge returns the judge of a scenario under a design.
 func NewJudge(s *scenarios.Scenario, design string, p core.Protections) *Judge {
-	j := &Judge{s: s, design: design, arrivals: p.StampOnArrival}
+	j := &Judge{s: s, design: design, arrivals: p.StampOnArrival && !s.Plan.PlainServer}
 	want := func(kinds ...core.RecordKind) {
 		for _, k := range kinds {
 			j.wants[k] = true

@@ -34,7 +34,7 @@ var tellsOutcome = [256]bool{
 	core.UnregisterEnded: true, core.WorkerWarned: true,
 	core.MappingOpened: true, core.MappingClosed: true, core.MappingHung: true, core.MappingReopened: true,
 	core.MappingClosedTwice: true, core.CopyTouchedRelease: true, core.CopyTouchedGone: true, core.CopyMisfit: true, core.ParcelLeft: true, core.TimerInVain: true, core.AnswerCame: true,
-	core.EngineTold: true, core.BlocksRight: true, core.BlocksWrong: true, core.EngineRegistered: true,
+	core.EngineTold: true, core.BlocksRight: true, core.BlocksWrong: true, core.EngineRegistered: true, core.EngineWarned: true,
 	core.ProcessExited: true,
 }
 

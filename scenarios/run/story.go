@@ -398,9 +398,14 @@ func (st *Story) WordsOf(r *core.Record, worker int) string {
 	case core.BlocksRight:
 		return fmt.Sprintf("retrieve %d of %s delivered %d right blocks", r.A, who, r.B)
 	case core.BlocksWrong:
+		if r.Flag {
+			return fmt.Sprintf("WRONG: the engine of %s is told to keep away from other blocks of request %d than it should, first block %d", who, r.A, r.B)
+		}
 		return fmt.Sprintf("WRONG: retrieve %d of %s delivered other bytes than were stored, first in block %d", r.A, who, r.B)
 	case core.EngineRegistered:
-		return fmt.Sprintf("the engine of %s is told that it is registered: %t", who, r.Flag)
+		return fmt.Sprintf("the engine of %s is told that it is registered: %t%s", who, r.Flag, failed)
+	case core.EngineWarned:
+		return fmt.Sprintf("the engine of %s is warned%s", who, failed)
 	case core.EngineLeaving:
 		return fmt.Sprintf("the engine of %s asks for an orderly shutdown", who)
 	case core.FaultsOver:
