@@ -11,9 +11,9 @@ import (
 // and neither does the ping of a time before liveness.
 func (s *Server) ping(now core.Time, m *message, out *core.Effects) {
 	if s.cfg.Protections.StampOnArrival {
-		s.touch(out, m, m.arrived, true)
+		s.touch(out, m, m.arrived)
 	} else {
-		s.touch(out, m, now, false)
+		s.touch(out, m, now)
 	}
 	r := s.blank()
 	r.OK = true
@@ -37,18 +37,18 @@ func (s *Server) verdict(v *wire.PingVerdict, m *message) {
 	}
 }
 
-// touch is touch_instance on every liveness target. again: the ping was taken
-// in before, when it arrived, and only what was not there then is news.
-func (s *Server) touch(out *core.Effects, m *message, at core.Time, again bool) {
+// touch is touch_instance on every liveness target. A ping that was taken in
+// when it arrived is news to what was not there then only.
+func (s *Server) touch(out *core.Effects, m *message, at core.Time) {
 	if m.r.NoInstance { // a prober, or a ping of a time before liveness
 		return
 	}
 	id := uint64(m.r.Instance)
 	if pos := s.contexts.find(id); pos >= 0 {
-		s.touchEntry(out, core.ServerDriven, &s.contexts.entries[pos], at, again, m.peer)
+		s.touchEntry(out, core.ServerDriven, &s.contexts.entries[pos], at, m.peer)
 	}
 	if pos := s.engines.find(id); pos >= 0 {
-		s.touchEntry(out, core.EngineDriven, &s.engines.entries[pos], at, again, m.peer)
+		s.touchEntry(out, core.EngineDriven, &s.engines.entries[pos], at, m.peer)
 	}
 }
 
@@ -56,8 +56,8 @@ func (s *Server) touch(out *core.Effects, m *message, at core.Time, again bool) 
 // the ping arrived before something fresher, it only latches. With
 // latch-needs-traffic an entry that never transferred keeps the long window:
 // its worker may still be warming up, and stall in it.
-func (s *Server) touchEntry(out *core.Effects, kind core.ContextKind, e *entry, at core.Time, again bool, peer core.Peer) {
-	if at > e.lastSeen || at == e.lastSeen && !again {
+func (s *Server) touchEntry(out *core.Effects, kind core.ContextKind, e *entry, at core.Time, peer core.Peer) {
+	if at > e.lastSeen {
 		stamp(out, kind, e, at, core.StampPing)
 	}
 	e.peer = peer
@@ -73,7 +73,7 @@ func (s *Server) touchEntry(out *core.Effects, kind core.ContextKind, e *entry, 
 func (s *Server) stampArrival(out *core.Effects, m *message) {
 	switch m.r.Type {
 	case wire.Ping:
-		s.touch(out, m, m.arrived, false)
+		s.touch(out, m, m.arrived)
 	case wire.Store, wire.Retrieve:
 		if pos := s.contexts.find(uint64(m.r.Instance)); pos >= 0 {
 			s.stampTransfer(out, core.ServerDriven, &s.contexts.entries[pos], m, m.arrived)
@@ -89,12 +89,11 @@ func (s *Server) stampArrival(out *core.Effects, m *message) {
 // now. With stamp-on-arrival only the arrival counts: what a dead worker left
 // in a queue is no sign of life when its turn comes.
 func (s *Server) stampTransfer(out *core.Effects, kind core.ContextKind, e *entry, m *message, at core.Time) {
-	arrival := s.cfg.Protections.StampOnArrival
-	if arrival {
+	if s.cfg.Protections.StampOnArrival {
 		at = m.arrived
 	}
 	e.transferred, e.moved = true, max(e.moved, at)
-	if at > e.lastSeen || at == e.lastSeen && !arrival {
+	if at > e.lastSeen {
 		stamp(out, kind, e, at, core.StampTransfer)
 	}
 }
