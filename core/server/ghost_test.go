@@ -93,3 +93,30 @@ func TestProgressIsTheLastTransfers(t *testing.T) {
 		t.Fatalf("%+v, moved at %d", v, moved)
 	}
 }
+
+// Registers that wait for something of their own instance are bounded; what
+// waits already is served, and what waits for a place does not count.
+func TestWhatWaitsForItsOwnInstanceIsBounded(t *testing.T) {
+	w := hardenedWorld(t)
+	w.holdOpens = true
+	w.send(1, registerRequest(1, testModel))
+	for range maxParked {
+		w.send(2, registerRequest(1, testModel))
+	}
+	if n := len(w.replies); n != 0 {
+		t.Fatalf("%d answers before the memory is open", n)
+	}
+	w.send(3, registerRequest(1, testModel))
+	if r := w.last(); r.Refusal != core.FailQueueFull {
+		t.Fatalf("%+v", r)
+	}
+	w.ping(9) // holds up nobody else
+	if r := w.last(); !r.OK {
+		t.Fatalf("%+v", r)
+	}
+	w.endOpen(0, core.NoFailure)
+	w.until(w.now)
+	if n := len(w.replies); n != maxParked+3 {
+		t.Fatalf("%d answers", n)
+	}
+}
