@@ -92,7 +92,6 @@ func (s *Server) Reset(cfg core.ServerConfig) {
 	s.locks = 0
 	s.mail.reset()
 	s.inbox, s.normal, s.normalBusy = queue{}, queue{}, 0
-	clear(s.lanes)
 	s.lanes, s.lanesBound, s.freedLane = s.lanes[:0], 0, 0
 	s.peers.reset()
 	s.jobs.reset()
