@@ -72,7 +72,6 @@ func (s *Server) bound(now core.Time, out *core.Effects) {
 // maybeClose goes on once nobody else is at the contexts.
 func (s *Server) maybeClose(now core.Time, out *core.Effects) {
 	if !s.main.held && s.enrolments.live() == 0 && (s.reaper.state == reaperIdle || s.reaper.state == reaperLooking) {
-		s.reaper.state = reaperIdle
 		out.Disarm(core.TimerKey{Kind: core.TimerReaperStep}) // of a second look
 		s.closeNext(now, out)
 	}

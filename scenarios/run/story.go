@@ -254,7 +254,7 @@ func (st *Story) WordsOf(r *core.Record, worker int) string {
 	case core.RopeAdded:
 		return "keeps blend state of " + who
 	case core.RopeDropped:
-		return fmt.Sprintf("drops the blend state of %s, for %s", who, [2]string{"its client", "the reaper"}[r.A&1])
+		return fmt.Sprintf("drops the blend state of %s, for %s", who, [...]string{"its client", "the reaper", "the stop"}[min(r.A, 2)])
 	case core.LayoutAcquired:
 		return fmt.Sprintf("takes a layout share for %s; %d holders", who, r.B)
 	case core.LayoutReleased:
