@@ -56,6 +56,9 @@ type ServerConfig struct {
 	PoolName  string
 	PoolBytes uint64
 
+	// Bounds are what a scenario lowers; a server that is deployed has its own.
+	Bounds Bounds
+
 	// ServerDriven, EngineDriven and Blend say which modules are loaded.
 	// A request of a module that is not loaded finds no handler.
 	ServerDriven, EngineDriven, Blend bool

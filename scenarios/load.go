@@ -227,7 +227,7 @@ type identity struct {
 var configKeys = []string{
 	"reap", "grace", "heartbeat", "timeout", "ids", "server", "modules", "chunk-tokens", "normal-slots",
 	"affinity-lanes", "l1-bytes", "pool-bytes", "latency", "open-time", "close-time", "copy-time", "server-start",
-	"device-bytes", "prompts", "prompt-tokens", "block-tokens", "proof-of-death",
+	"device-bytes", "prompts", "prompt-tokens", "block-tokens", "proof-of-death", "bounds",
 }
 
 // versionWords are what a server and a worker can be: of the design that is
@@ -315,6 +315,9 @@ func (d *decoder) config(n *node, p *sim.Plan) identity {
 	if v := n.get("pool-bytes"); v != nil {
 		c.PoolBytes = d.bytes(v, "pool-bytes")
 	}
+	if v := n.get("bounds"); v != nil {
+		c.Bounds = d.bounds(v)
+	}
 	if v := n.get("proof-of-death"); v != nil {
 		p.Proof = d.boolean(v, "proof-of-death")
 	}
@@ -339,6 +342,18 @@ func (d *decoder) config(n *node, p *sim.Plan) identity {
 	}
 	p.Server = c
 	return id
+}
+
+// bounds reads what the server's bounds are lowered to.
+func (d *decoder) bounds(n *node) (b core.Bounds) {
+	if d.mapping(n, "bounds", core.BoundNames[:]...) {
+		for i, name := range core.BoundNames {
+			if v := n.get(name); v != nil {
+				b[i] = d.number(v, name, 1, maxNumber)
+			}
+		}
+	}
+	return b
 }
 
 var workerKeys = []string{

@@ -160,6 +160,11 @@ func (w *writer) config() pairs {
 	p.addIf(plan.PromptLow != 0, "prompt-tokens", fmt.Sprintf("%d..%d", plan.PromptLow, plan.PromptHigh))
 	p.addIf(plan.BlockTokens != 0, "block-tokens", fmt.Sprint(plan.BlockTokens))
 	p.addIf(plan.Proof, "proof-of-death", "true")
+	var bounds pairs
+	for i, name := range core.BoundNames {
+		bounds.addIf(c.Bounds[i] != 0, name, fmt.Sprint(c.Bounds[i]))
+	}
+	p.addIf(len(bounds) > 0, "bounds", bounds.flow())
 	return p
 }
 

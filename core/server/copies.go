@@ -51,7 +51,7 @@ func (m *mail) clone(queues ...*queue) mail {
 func (s *store) clone() store {
 	return store{
 		places{copied(s.free), s.count}, s.ring.copy(), s.keys.clone(),
-		copied(s.chunks), s.used, s.budget, extents{copied(s.room.free), s.room.size},
+		copied(s.chunks), s.used, s.budget, s.most, extents{copied(s.room.free), s.room.size},
 	}
 }
 

@@ -50,7 +50,7 @@ func (s *Server) arrive(now core.Time, in *core.Input, out *core.Effects) {
 // what waits already is served.
 func (s *Server) enqueue(out *core.Effects, q *queue, m *message) {
 	if m.letter < 0 {
-		pos, ok := s.mail.keep(m, s.jobs.live())
+		pos, ok := s.mail.keep(m, s.jobs.live(), &s.cfg.Bounds)
 		if !ok {
 			r := out.Record(core.PoolFull)
 			r.Instance, r.A, r.Failure = m.r.Instance, uint64(m.r.Type), core.FailQueueFull

@@ -29,7 +29,7 @@ func (s *Server) registerEngine(now core.Time, m *message, out *core.Effects) {
 		e, half := s.popPair(out, pos, core.RemovedByReplace)
 		s.releaseEngine(out, &e, &half)
 	}
-	if s.engines.live() >= core.MaxInstances {
+	if s.engines.live() >= s.most(core.BoundInstances) {
 		s.refuse(out, m, core.FailQueueFull)
 		return
 	}
@@ -147,7 +147,7 @@ func (s *Server) prepareStore(now core.Time, m *message, out *core.Effects) {
 			s.store.touch(pos)
 			continue
 		}
-		if len(half.writes) >= maxPendingSlots {
+		if len(half.writes) >= s.most(core.BoundSlots) {
 			break
 		}
 		slot, ok := s.store.reserve(out, &chunks[i], e.about.chunkBytes, true, e)
@@ -216,7 +216,7 @@ func (s *Server) prepareRetrieve(now core.Time, m *message, out *core.Effects) {
 		return
 	}
 	r := s.blank()
-	if s.findRange(m, e.about.chunkBytes, true) && len(half.reads)+len(s.scratch) <= maxPendingSlots {
+	if s.findRange(m, e.about.chunkBytes, true) && len(half.reads)+len(s.scratch) <= s.most(core.BoundSlots) {
 		s.lockRange(out, m)
 		for _, slot := range s.scratch {
 			half.reads = append(half.reads, slot)

@@ -64,7 +64,7 @@ func (s *Server) enrol(now core.Time, m *message, out *core.Effects) {
 			return
 		}
 	}
-	if s.contexts.live()+s.enrolments.live() >= core.MaxInstances {
+	if s.contexts.live()+s.enrolments.live() >= s.most(core.BoundInstances) {
 		s.refuse(out, m, core.FailQueueFull)
 		return
 	}
@@ -85,7 +85,7 @@ func (s *Server) answerEnrolled(out *core.Effects, m *message) {
 // park has a register wait; the main loop waits with it unless registers run
 // aside. What waits already is served before what does not fit.
 func (s *Server) park(out *core.Effects, m *message, q *queue) {
-	if q == &s.parked && q.length >= maxParked {
+	if q == &s.parked && int(q.length) >= s.most(core.BoundParked) {
 		s.refuse(out, m, core.FailQueueFull)
 		return
 	}

@@ -47,6 +47,7 @@ var leftOut = map[string]string{
 	"extent.offset":            "what the pooled chunks leave",
 	"extent.length":            "what the pooled chunks leave",
 	"store.budget":             "of the configuration",
+	"store.most":               "of the configuration",
 	"store.used":               "the chunks' bytes, added up",
 	"mail.bytes":               "the letters' sizes, added up",
 	"letter.size":              "of the request",

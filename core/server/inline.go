@@ -65,7 +65,7 @@ func (s *Server) findInline(e *session, last core.ChunkKey) bool {
 		last.Worker = int32(rank)
 		key := inlineKey(last, e.start)
 		pos := s.store.find(&key)
-		if pos < 0 || s.locks+len(s.scratch) >= maxLocks {
+		if pos < 0 || s.locks+len(s.scratch) >= s.most(core.BoundLocks) {
 			return false
 		}
 		s.scratch = append(s.scratch, core.Slot(pos))

@@ -1,36 +1,48 @@
 package server
 
-import "vigil/core/wire"
+import (
+	"vigil/core"
+	"vigil/core/wire"
+)
 
-// The bounds on what outside input makes the server keep, beside those in
-// package core. Each says what happens beyond it.
+// ownBounds are the server's own bounds on what outside input makes it keep;
+// package core says what happens beyond each.
+var ownBounds = core.Bounds{
+	core.BoundJobs:      core.MaxJobs,
+	core.BoundHeldBytes: 256 << 20,
+	core.BoundInstances: core.MaxInstances,
+	core.BoundParked:    1024,
+	core.BoundSessions:  core.MaxSessions,
+	core.BoundLocks:     1 << 22,
+	core.BoundChunks:    1 << 22,
+	core.BoundSlots:     wire.MaxSlotsInReply, // so the slots of one request fit one reply
+}
+
+// bounded returns the bounds that a server keeps of what its configuration asks.
+func bounded(asked core.Bounds) core.Bounds {
+	for i, own := range ownBounds {
+		if asked[i] == 0 || asked[i] > own {
+			asked[i] = own
+		}
+	}
+	return asked
+}
+
+// most is the present bound on one thing.
+func (s *Server) most(of core.Bound) int { return int(s.cfg.Bounds[of]) }
+
+// Other bounds, which a scenario cannot lower.
 const (
-	// maxHeldBytes bounds what all queued messages hold together; a message
-	// that does not fit is dropped like one beyond core.MaxJobs.
-	maxHeldBytes = 256 << 20
 	// maxPeers bounds the connections that are bound to a lane for good; one
 	// beyond it gets the lane that its number points at.
 	maxPeers = 1 << 20
 	// maxReapCounts bounds the ids whose reaps are counted; the id that was
 	// first reaped longest ago is forgotten.
 	maxReapCounts = 1 << 16
-	// maxChunks bounds the chunks of the store; beyond it a chunk is evicted,
-	// as when bytes run out.
-	maxChunks = 1 << 22
-	// maxPendingSlots bounds what one engine-driven instance may have prepared
-	// and not committed; beyond it a store gets no slot and a retrieve a miss.
-	// So the slots of one request fit one reply.
-	maxPendingSlots = wire.MaxSlotsInReply
-	// maxLocks bounds the read locks of all sessions; beyond it a look-up finds
-	// fewer chunks.
-	maxLocks = 1 << 22
 	// maxTP bounds the ranks of one look-up; beyond it the look-up is refused.
 	maxTP = 1 << 16
 	// maxChunkBytes bounds one chunk; a registration beyond it gets no transfer.
 	maxChunkBytes = 1 << 40
-	// maxParked bounds the registers that wait for something of their own
-	// instance; one beyond it is refused.
-	maxParked = 1024
 	// maxLooks bounds how often in a row a stalled server may put a reap off, so
 	// that the guard cannot hold the reaper shut for good.
 	maxLooks = 8

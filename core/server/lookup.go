@@ -49,7 +49,7 @@ func (s *Server) lookup(m *message, out *core.Effects) {
 	if old := s.findSession(k.RequestID); old >= 0 {
 		s.closeSession(out, old)
 	}
-	for s.sessions.live() >= core.MaxSessions {
+	for s.sessions.live() >= s.most(core.BoundSessions) {
 		s.closeSession(out, s.sessions.first())
 	}
 	pos := s.sessions.add(requestHash(k.RequestID))
@@ -75,7 +75,7 @@ func (s *Server) lockForAll(out *core.Effects, e *session, key core.ChunkKey) bo
 	for rank := range e.ranks {
 		key.Worker = int32(rank)
 		pos := s.store.find(&key)
-		if pos < 0 || s.store.chunks[pos].state != chunkReady || s.locks+len(e.slots)-whole >= maxLocks {
+		if pos < 0 || s.store.chunks[pos].state != chunkReady || s.locks+len(e.slots)-whole >= s.most(core.BoundLocks) {
 			e.slots = e.slots[:whole]
 			return false
 		}

@@ -20,7 +20,7 @@ type message struct {
 type mail struct {
 	places
 	letters []letter
-	bytes   uint64 // held by all letters together, at most maxHeldBytes
+	bytes   uint64 // held by all letters together, at most core.BoundHeldBytes
 }
 
 type letter struct {
@@ -38,9 +38,9 @@ type queue struct {
 }
 
 // keep copies a message into a letter; false where the bounds forbid it.
-func (m *mail) keep(in *message, busy int) (int32, bool) {
+func (m *mail) keep(in *message, busy int, bounds *core.Bounds) (int32, bool) {
 	size := sizeOf(in.r)
-	if m.live()+busy >= core.MaxJobs || m.bytes+size > maxHeldBytes {
+	if uint64(m.live()+busy) >= bounds[core.BoundJobs] || m.bytes+size > bounds[core.BoundHeldBytes] {
 		return -1, false
 	}
 	pos := m.take()

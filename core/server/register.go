@@ -118,7 +118,7 @@ func (s *Server) registerRope(m *message, out *core.Effects) {
 		s.refuse(out, m, core.FailNotRegistered) // nothing that it could mirror, or go with
 		return
 	}
-	if s.ropes.live() >= core.MaxInstances {
+	if s.ropes.live() >= s.most(core.BoundInstances) {
 		s.refuse(out, m, core.FailQueueFull)
 		return
 	}

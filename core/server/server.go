@@ -77,6 +77,7 @@ func New(cfg core.ServerConfig) *Server {
 // Reset makes s a new server and keeps its buffers.
 func (s *Server) Reset(cfg core.ServerConfig) {
 	s.cfg = cfg
+	s.cfg.Bounds = bounded(cfg.Bounds)
 	if cfg.Legacy {
 		s.cfg.Protections = core.Document() // a server of a time before them
 	}
@@ -86,7 +87,7 @@ func (s *Server) Reset(cfg core.ServerConfig) {
 	s.ropes.reset()
 	s.layouts.known.reset()
 	s.layouts.holders.reset()
-	s.store.reset(cfg.L1Bytes, cfg.PoolBytes)
+	s.store.reset(cfg.L1Bytes, cfg.PoolBytes, s.most(core.BoundChunks))
 	s.sessions.reset()
 	s.reaped.reset()
 	s.locks = 0

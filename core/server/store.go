@@ -15,6 +15,7 @@ type store struct {
 	chunks []chunk
 	used   uint64 // bytes of reserved and ready chunks
 	budget uint64
+	most   int     // chunks
 	room   extents // of the shared pool
 }
 
@@ -83,7 +84,7 @@ func (s *store) reserve(out *core.Effects, key *core.ChunkKey, bytes uint64, poo
 	if bytes > s.budget || pooled && bytes > s.room.size {
 		return 0, false // however much made room
 	}
-	for s.used > s.budget-bytes || s.live() >= maxChunks {
+	for s.used > s.budget-bytes || s.live() >= s.most {
 		if !s.evict(out, false) {
 			return 0, false
 		}
@@ -180,10 +181,10 @@ func (s *store) note(out *core.Effects, kind core.RecordKind, pos int32, b uint6
 	return r
 }
 
-func (s *store) reset(budget, pool uint64) {
+func (s *store) reset(budget, pool uint64, most int) {
 	s.empty()
 	s.clear()
 	s.keys.reset()
-	s.chunks, s.used, s.budget = s.chunks[:0], 0, budget
+	s.chunks, s.used, s.budget, s.most = s.chunks[:0], 0, budget, most
 	s.room.reset(pool)
 }

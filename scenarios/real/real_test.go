@@ -222,19 +222,16 @@ expect:
 
 // What real processes cannot do is skipped and is no pass.
 func TestWhatCannotBeDoneIsSkipped(t *testing.T) {
-	list := parse(t, `
-id: S
-name: skipped
-title: the host sleeps
-workers: {w1: {}}
-steps:
-  - at: 10s
-    host-suspend: {for: 10s}
-until: 30s
-`)
-	o := Play(context.Background(), list[0], Options{Server: "/nonexistent", Scale: 60, Design: "document"})
-	if o.Skipped == "" || o.Verdict == run.Pass {
-		t.Errorf("skipped %q, verdict %s", o.Skipped, o.Verdict)
+	for name, story := range map[string]string{
+		"the host sleeps":    "steps:\n  - at: 10s\n    host-suspend: {for: 10s}\n",
+		"a raw client asks":  "steps:\n  - at: 10s\n    ask: {request: noop}\n",
+		"bounds are lowered": "config: {bounds: {sessions: 3}}\n",
+	} {
+		list := parse(t, "id: S\nname: skipped\ntitle: "+name+"\nworkers: {w1: {}}\nuntil: 30s\n"+story)
+		o := Play(context.Background(), list[0], Options{Server: "/nonexistent", Scale: 60, Design: "document"})
+		if o.Skipped == "" || o.Verdict == run.Pass {
+			t.Errorf("%s: skipped %q, verdict %s", name, o.Skipped, o.Verdict)
+		}
 	}
 }
 

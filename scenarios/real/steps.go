@@ -40,10 +40,16 @@ func cannot(plan *sim.Plan) string {
 	if memory > maxMemory {
 		return fmt.Sprintf("its workers have %d MiB of memory together, and real memory is taken; %d MiB are the most", memory>>20, maxMemory>>20)
 	}
+	if plan.Server.Bounds != (core.Bounds{}) {
+		return "a real server's bounds are its own"
+	}
 	for i := range plan.Steps {
 		do := &plan.Steps[i].Do
 		if do.Part != nil {
 			return "a part of a prompt is asked for in the simulator only"
+		}
+		if do.Kind == sim.ActAsk {
+			return "raw clients ask in the simulator only"
 		}
 		if do.Kind != sim.ActFault {
 			continue
