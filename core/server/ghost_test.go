@@ -100,7 +100,7 @@ func TestWhatWaitsForItsOwnInstanceIsBounded(t *testing.T) {
 	w := hardenedWorld(t)
 	w.holdOpens = true
 	w.send(1, registerRequest(1, testModel))
-	for range maxParked {
+	for range int(ownBounds[core.BoundParked]) {
 		w.send(2, registerRequest(1, testModel))
 	}
 	if n := len(w.replies); n != 0 {
@@ -116,7 +116,7 @@ func TestWhatWaitsForItsOwnInstanceIsBounded(t *testing.T) {
 	}
 	w.endOpen(0, core.NoFailure)
 	w.until(w.now)
-	if n := len(w.replies); n != maxParked+3 {
+	if n := len(w.replies); n != int(ownBounds[core.BoundParked])+3 {
 		t.Fatalf("%d answers", n)
 	}
 }

@@ -142,7 +142,7 @@ func (s *Server) fillHits(pos int32) {
 // until there is a session or its time is up, and so it is what starves pings
 // (A14, B11). True where the slot is held.
 func (s *Server) waitPrefetch(now core.Time, m *message, out *core.Effects) bool {
-	if pos := s.findSession(m.r.RequestID); pos >= 0 || m.r.Timeout <= 0 {
+	if pos := s.findSession(m.r.RequestID); pos >= 0 {
 		s.fillHits(pos)
 		s.answer(out, m)
 		return false
