@@ -212,8 +212,11 @@ func (s *serverLog) claim(l *Log, r *core.Record) {
 	case core.PoolFull:
 		s.full = *r
 	case core.Refused:
-		if f := &s.full; f.Kind != core.RecordNone && (f.A != r.A || f.Failure != r.Failure) {
+		switch f := &s.full; {
+		case f.Kind != core.RecordNone && (f.A != r.A || f.Failure != r.Failure):
 			l.wrong(r, nobody, "a full pool was told of for another request")
+		case f.Kind == core.RecordNone && r.Failure == core.FailQueueFull && wire.PoolOf(wire.Type(r.A)) != wire.PoolSync: // a register meets other bounds too
+			l.wrong(r, nobody, "no full pool was told of")
 		}
 		s.full = core.Record{}
 		if r.Failure == core.NoFailure {
