@@ -26,7 +26,6 @@ var leftOut = map[string]string{
 	"table.free":            "places",
 	"table.index":           "an index",
 	"table.tracked":         "the entries of the index, counted",
-	"table.owed":            "the entries that are held, counted",
 }
 
 // Every field of a worker either shows in its fingerprint or stands in the list

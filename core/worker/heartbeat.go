@@ -61,8 +61,8 @@ func (w *Worker) waitBeat(phase beatPhase, at core.Time, out *core.Effects) {
 // interval is the time between two pings, and the reply deadline of each: the
 // configured one, or what fits the server's window three times (agreed-window).
 func (w *Worker) interval() time.Duration {
-	if w.window > 0 && 3*w.cfg.Interval > w.window {
-		return w.window / 3
+	if w.window > 0 {
+		return min(w.cfg.Interval, w.window/3)
 	}
 	return w.cfg.Interval
 }
@@ -74,7 +74,7 @@ func (w *Worker) agree(out *core.Effects) {
 		return
 	}
 	w.window = w.reply.Window
-	if w.window == 0 || 3*w.cfg.Interval <= w.window {
+	if w.interval() == w.cfg.Interval {
 		return
 	}
 	r := w.record(out, core.WorkerWarned)
@@ -125,7 +125,7 @@ func (w *Worker) pingAnswered(now core.Time, out *core.Effects) {
 	out.Disarm(key(core.TimerPingReply))
 	r := w.record(out, core.PingAnswered)
 	r.A, r.Flag, r.Failure = w.beat.uid, w.reply.OK, w.reply.Refusal
-	again := w.reply.OK && !w.stopping() && w.learn(out)
+	again := !w.stopping() && w.learn(out)
 	w.heardPing(out)
 	if again && w.healthy {
 		// As if the edge had come, but in this very step, so that no transfer

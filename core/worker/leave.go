@@ -63,7 +63,6 @@ func (w *Worker) heartbeatStopped(now core.Time, joined bool, out *core.Effects)
 // the server runs both in the order in which they came.
 func (w *Worker) unregister(now core.Time, out *core.Effects) {
 	w.life = unregistering
-	w.leave = departure{}
 	if w.cfg.Prober {
 		w.stop(out)
 		return
@@ -146,14 +145,11 @@ func (w *Worker) stop(out *core.Effects) {
 			out.Disarm(key(core.TimerRecovery))
 		}
 		out.Disarm(key(beatTimers[w.beat.phase]))
-		w.beat = heartbeat{phase: beatEnded}
 	}
 	if w.sweep.armed {
 		out.Disarm(key(core.TimerRequest))
-		w.sweep = sweep{}
 	}
 	w.life = gone
-	w.leave = departure{}
 	w.record(out, core.WorkerStopped)
 	out.Tell(core.TellShutdown, 0)
 	out.Leave(core.ExitOrderly)

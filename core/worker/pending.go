@@ -52,13 +52,12 @@ type table struct {
 	active  list // waiting for a reply, in the order of submission
 	ready   list // to be reported, in the order of ending
 	held    list // reported, and their blocks not free yet, in the same order (settle.go)
-	owed    int  // entries in held, or in ready to be reported as freed: the engine was told their end
 }
 
 func (t *table) reset() {
 	t.entries = t.entries[:0]
 	clear(t.index)
-	t.tracked, t.used, t.free, t.owed = 0, 0, none, 0
+	t.tracked, t.used, t.free = 0, 0, none
 	t.active, t.ready, t.held = list{none, none}, list{none, none}, list{none, none}
 }
 
@@ -99,7 +98,6 @@ func (t *table) hold(slot int32) {
 	t.unlink(&t.ready, slot)
 	t.entries[slot].stage = stageHeld
 	t.push(&t.held, slot)
-	t.owed++
 }
 
 // listOf is the list that an entry is in.
@@ -117,9 +115,6 @@ func (t *table) listOf(slot int32) *list {
 func (t *table) release(slot int32) {
 	e := &t.entries[slot]
 	t.unlink(t.listOf(slot), slot)
-	if e.stage == stageHeld || e.stage == stageReady && e.outcome == core.OutcomeFreed {
-		t.owed--
-	}
 	t.used--
 	e.next = t.free
 	t.free = slot

@@ -26,9 +26,7 @@ func (w *Worker) submit(now core.Time, c *core.Call, out *core.Effects) {
 	store := c.Kind == core.CallStore
 	r := w.record(out, core.Submitted)
 	r.A, r.Flag = uint64(c.Request), store
-	if w.cfg.ChunkTokens > 0 && c.End > c.Start {
-		r.B = uint64((c.End - c.Start) / w.cfg.ChunkTokens)
-	}
+	r.B = uint64(max(0, c.End-c.Start) / w.cfg.ChunkTokens)
 	w.startHeartbeat(now, out)
 	if failure := w.refuseTransfer(c); failure != core.NoFailure {
 		w.drop(c, store, failure, out)
@@ -101,8 +99,8 @@ func (w *Worker) drop(c *core.Call, store bool, failure core.Failure, out *core.
 // resolve takes the reply that a pending request waited for.
 func (w *Worker) resolve(now core.Time, slot int32, out *core.Effects) {
 	e := w.pending.at(slot)
-	if e.stage != stagePrepare && e.stage != stageCommit && w.reply.Refusal == core.NoFailure {
-		w.passed(e.uid, out)
+	if w.reply.Refusal == core.NoFailure {
+		w.passed(e.uid, out) // nothing where the engine moves the bytes: none of that is held
 	}
 	if e.stage == stageHeld || e.stage == stageReady { // given up, and carried out after all
 		w.free(slot, out)
@@ -116,15 +114,18 @@ func (w *Worker) resolve(now core.Time, slot int32, out *core.Effects) {
 		w.failRequest(slot, why, out)
 		return
 	}
-	switch {
-	case e.stage == stagePrepare && e.store && len(w.reply.Slots) > 0,
-		e.stage == stagePrepare && !e.store && w.reply.OK:
-		e.stage = stageCommit
-		w.sendKeyed(slot, commitOf(e.store), out)
-		return
+	ok := w.reply.OK
+	if e.stage == stagePrepare {
+		more := ok
+		if e.store { // one without slots says that all is stored already
+			ok, more = true, len(w.reply.Slots) > 0
+		}
+		if more {
+			e.stage = stageCommit
+			w.sendKeyed(slot, commitOf(e.store), out)
+			return
+		}
 	}
-	// A PREPARE_STORE without slots says that all is stored already.
-	ok := w.reply.OK || e.stage == stagePrepare && e.store
 	r := w.record(out, core.RequestResolved)
 	r.A, r.B, r.Flag = uint64(e.request), e.uid, ok
 	if !ok {

@@ -36,7 +36,7 @@ func (w *Worker) learn(out *core.Effects) (again bool) {
 // who replaces it at this moment: a register of the engine's own is awaited
 // first.
 func (w *Worker) hadRegistered() bool {
-	return w.registered && w.memory.kept && w.enrol.stage == enrolIdle && !w.stopping()
+	return w.registered && w.enrol.stage == enrolIdle
 }
 
 // serverChanged ends what was sent to the server's last life. Of the requests

@@ -106,27 +106,6 @@ func (w *Worker) Reset(cfg core.WorkerConfig) {
 	w.names = append(append(w.names[:0], cfg.Model...), cfg.Salt...)
 }
 
-// Instance is the worker's id; 0 before its start.
-func (w *Worker) Instance() core.InstanceID { return w.id }
-
-// Healthy is what the heartbeat last made of the server; true before there is
-// a heartbeat.
-func (w *Worker) Healthy() bool { return w.healthy }
-
-// Pending is how many submitted requests the engine was not yet told the end of.
-func (w *Worker) Pending() int { return w.pending.count() - w.pending.owed }
-
-// Held is how many requests ended with their blocks still taken.
-func (w *Worker) Held() int { return w.pending.owed }
-
-// Registered reports whether the server ever answered a registration.
-func (w *Worker) Registered() bool { return w.registered }
-
-// Contexts is how many transfer contexts this worker made and, like upstream,
-// never closed before its end: one for the engine's registration and one for
-// each recovery.
-func (w *Worker) Contexts() int { return int(w.contexts) }
-
 // Step takes one input in. See the package comment for what it promises.
 func (w *Worker) Step(now core.Time, in *core.Input, out *core.Effects) {
 	if w.life == unborn {
