@@ -26,7 +26,7 @@ var worldCopier = fork.Must[World](map[string]fork.Rule{
 	"World.reply": fork.Keep, "parcels.world": fork.Keep, "World.tensors": fork.Keep, "World.answers": fork.Keep,
 	"allocation.exports": fork.Share, "allocation.groups": fork.Share,
 	"World.request": fork.Keep, "World.decoder": fork.Keep, "World.asking": fork.Keep, "World.outgoing": fork.Keep, "World.name": fork.Keep,
-	"World.handle": fork.Keep, "World.blocks": fork.Keep, "World.exports": fork.Keep, "World.groups": fork.Keep, "World.shape": fork.Keep,
+	"World.handle": fork.Keep, "World.blocks": fork.Keep, "World.exports": fork.Keep, "World.groups": fork.Keep, "World.layers": fork.Keep, "World.shape": fork.Keep,
 	"ticks.printer": fork.Keep,
 })
 

@@ -70,16 +70,18 @@ func (e *engine) register() bool {
 		DType: simDType, Shape: w.shape[:],
 	}
 	w.shape = [2]int64{int64(e.blocks), int64(w.blockBytes(e.plan))}
-	w.groups[0] = core.Group{TokensPerBlock: int64(w.blockTokens), SlidingWindow: -1, Physical: 1, Layers: simLayers}
+	w.groups[0] = core.Group{TokensPerBlock: int64(w.blockTokens), SlidingWindow: -1, Physical: 1}
+	w.layers = append(w.layers[:0], 0)
+	w.groups[0].Layers = w.layers
 	w.call = core.Call{Kind: core.CallRegister, Exports: w.exports[:], Groups: w.groups[:]}
 	e.call()
+	w.shape, w.layers[0] = [2]int64{}, -1 // what it passed was valid during the call
 	return true
 }
 
 var (
 	simDevice = []byte("sim-device-0")
 	simDType  = []byte("uint8")
-	simLayers = []int64{0}
 )
 
 // tick is the engine's own traffic.
@@ -124,8 +126,8 @@ func (e *engine) schedule() {
 // instead, as a scheduler does.
 func (e *engine) submit(store bool, prompt int, part *Part) bool {
 	w := e.world
-	if !e.registered || e.stuck || len(e.pending) >= maxSubmitted {
-		return false
+	if !e.registered && (part == nil || part.Blocks == nil) || e.stuck || len(e.pending) >= maxSubmitted {
+		return false // one that names blocks of its own choice may ask too early
 	}
 	if prompt < 0 {
 		prompt = int(w.choices.Below(ForTraffic, e.index+1, uint64(len(w.prompts))))

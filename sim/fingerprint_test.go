@@ -55,7 +55,7 @@ var leftOut = map[string]string{
 // the plan.
 var notState = []string{
 	"World.input", "World.call", "World.current", "World.request", "World.decoder", "World.asking", "World.reply", "World.tensors", "World.outgoing", "World.name",
-	"World.handle", "World.blocks", "World.exports", "World.groups", "World.shape", "World.scratch", "World.driver", "World.prompts", "World.promptsOf",
+	"World.handle", "World.blocks", "World.exports", "World.groups", "World.layers", "World.shape", "World.scratch", "World.driver", "World.prompts", "World.promptsOf",
 	"World.machines", "ticks.printer", "ticks.prints", "heap.later", "heap.much", "process.few",
 }
 

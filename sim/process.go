@@ -134,7 +134,9 @@ func (p *process) timerUp(e event) bool {
 		in := &p.world.input
 		*in = core.Input{Kind: core.InputTimer, Timer: key}
 		p.feed(in)
-		if len(p.world.driver.Effects.Order) == 0 && !p.leaving { // a thread that sees the stop ends in silence
+		// A thread that sees the stop ends in silence. The deadline of requests is
+		// one timer for all, and is left alone when its request ends (core/worker).
+		if len(p.world.driver.Effects.Order) == 0 && !p.leaving && key.Kind != core.TimerRequest {
 			p.inVain(key)
 		}
 		return true
@@ -155,13 +157,8 @@ func (p *process) feed(in *core.Input) {
 	d.Feed(in)
 }
 
-// inVain tells of a timer that nobody waited for. The deadline of requests is
-// none of those: one timer goes for all, and is left alone when its request ends
-// (core/worker).
+// inVain tells of a timer that nobody waited for.
 func (p *process) inVain(key core.TimerKey) {
-	if key.Kind == core.TimerRequest {
-		return
-	}
 	r := p.world.truth(core.TimerInVain, p)
 	r.A, r.B = p.number(), uint64(key.Kind)
 	p.world.emit()

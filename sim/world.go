@@ -66,6 +66,7 @@ type World struct {
 	blocks    []uint32
 	exports   [1]core.Export
 	groups    [1]core.Group
+	layers    []int64
 	shape     [2]int64
 
 	blockTokens int
