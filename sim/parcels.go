@@ -26,9 +26,6 @@ func (p *parcels) begin(w *World) { *p = parcels{world: w, came: p.came[:0], slo
 
 // take keeps the data of a commit that the server takes in.
 func (p *parcels) take(r *wire.Request) {
-	if p.world.plan.Server.PoolBytes > 0 { // a shell with a pool does not look at them
-		return
-	}
 	if r.Type != wire.CommitStore || r.Failure != core.NoFailure || len(r.Data) == 0 {
 		return
 	}
