@@ -297,6 +297,8 @@ func (e *engine) finished(t *core.Tell) {
 		}
 		if t.Outcome != core.OutcomeFreed {
 			e.verify(&s, t)
+		} else if len(t.Blocks) > 0 { // they are its own again, all of them
+			e.wrong(&s, t.Blocks[0], true)
 		}
 		return
 	}

@@ -141,9 +141,7 @@ func (w *Worker) stop(out *core.Effects) {
 		w.failRegister(core.FailStopping, out)
 	}
 	if w.beat.alive() {
-		if w.beat.recovery.stage != enrolIdle && w.beat.phase != beatRecovers {
-			out.Disarm(key(core.TimerRecovery))
-		}
+		out.Disarm(key(core.TimerRecovery)) // which may wait beside the phase's own
 		out.Disarm(key(beatTimers[w.beat.phase]))
 	}
 	if w.sweep.armed {

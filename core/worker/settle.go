@@ -102,7 +102,7 @@ func (w *Worker) freeHeld(before uint64, still []int64, out *core.Effects) {
 			e := w.pending.at(slot)
 			next := e.next
 			switch {
-			case e.stage == stageReady && e.outcome != core.OutcomeHeld:
+			case e.outcome != core.OutcomeHeld:
 			case e.uid >= before || slices.Contains(still, int64(e.uid)):
 				left = true
 			default:
