@@ -20,7 +20,7 @@ func (w *Worker) Clone() *Worker {
 }
 
 // Fingerprint folds the state. Times are relative to now; uids, engine
-// requests and the count of contexts are left out, because they are names: two
+// requests are left out, because they are names: two
 // states that differ only in them behave the same. Canonical gives the name
 // under which a message in flight is to be folded beside this.
 func (w *Worker) Fingerprint(now core.Time) core.Digest {

@@ -10,7 +10,6 @@ import (
 // leftOut are the fields of a worker that its fingerprint does not fold, each
 // with the reason why two workers that differ in it behave the same.
 var leftOut = map[string]string{
-	"Worker.contexts":       "a count for an operator",
 	"Worker.nextUID":        "a counter of names",
 	"WorkerConfig.Instance": "the id is folded",
 	"WorkerConfig.Salt":     "folded as the name on the wire",

@@ -214,7 +214,6 @@ func (w *Worker) runRecovery(now core.Time, out *core.Effects) {
 		w.endRecovery(now, true, out)
 		return
 	}
-	w.contexts++
 	w.beat.recovery = w.sendRegister(enrolMemory, true, out)
 	w.waitRecovery(now, out)
 	if w.cfg.Protections.PingThroughRecovery {

@@ -186,8 +186,8 @@ func TestEachRecoveryMakesANewContext(t *testing.T) {
 		d.settle()
 		d.answer(d.last(wire.RegisterKVCache), wire.Reply{})
 		d.settle()
-		if d.w.Contexts() != 1+i || !d.w.Healthy() {
-			t.Fatalf("recovery %d: %d contexts, healthy %t", i, d.w.Contexts(), d.w.Healthy())
+		if n := d.count(wire.RegisterKVCache); n != 1+i || !d.w.Healthy() {
+			t.Fatalf("recovery %d: %d contexts asked for, healthy %t", i, n, d.w.Healthy())
 		}
 		d.pass(20 * time.Second) // the next ping is not answered
 		if d.w.Healthy() {

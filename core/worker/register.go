@@ -35,7 +35,6 @@ func (w *Worker) register(now core.Time, c *core.Call, out *core.Effects) {
 		return
 	}
 	w.memory.keep(c.Exports, c.Groups)
-	w.contexts++
 	w.enrol = w.sendRegister(enrolMemory, false, out)
 	w.waitRegister(now, out)
 }

@@ -74,7 +74,7 @@ func (w *Worker) heardPing(out *core.Effects) {
 		return
 	}
 	if w.reply.OK {
-		w.mute = !w.reply.Ping.Aware && w.reply.Ping.Boot == 0
+		w.mute = w.reply.Ping == wire.PingVerdict{}
 	}
 	w.askSettled(out)
 }

@@ -30,8 +30,3 @@ func (w *Worker) Held() int {
 
 // Registered reports whether the server ever answered a registration.
 func (w *Worker) Registered() bool { return w.registered }
-
-// Contexts is how many transfer contexts this worker made and, like upstream,
-// never closed before its end: one for the engine's registration and one for
-// each recovery.
-func (w *Worker) Contexts() int { return int(w.contexts) }

@@ -53,7 +53,6 @@ type Worker struct {
 	reply    *wire.Reply   // scratch, lies in that of the effects: every reply touches it
 	beat     heartbeat
 	cfg      core.WorkerConfig
-	contexts uint32 // transfer contexts made; a recovery makes one and closes none
 
 	enrol   registration // the engine's own register call
 	leave   departure
@@ -97,7 +96,7 @@ func (w *Worker) Reset(cfg core.WorkerConfig) {
 	w.id = 0
 	w.life = unborn
 	w.healthy, w.woken, w.registered, w.warned = true, false, false, false
-	w.nextUID, w.enrolled, w.boot, w.window, w.contexts = 0, 0, 0, 0, 0
+	w.nextUID, w.enrolled, w.boot, w.window = 0, 0, 0, 0
 	w.sweep = sweep{}
 	w.asked, w.unsettled, w.mute, w.unasked = settling{}, false, false, false
 	w.beat, w.enrol, w.leave = heartbeat{}, registration{}, departure{}
