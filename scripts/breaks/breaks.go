@@ -201,8 +201,8 @@ var breaks = []breakage{
 		why:      "blocks of an overdue request are asked about once, and if the answer is lost they are held for ever (keep-blocks, B21)",
 		hardened: true,
 		edits: []edit{{"core/worker/settle.go",
-			"w.reply.Ping.Boot == 0\n	}\n	w.askSettled(out)\n",
-			"w.reply.Ping.Boot == 0\n	}\n"}},
+			"w.reply.Ping == wire.PingVerdict{}\n	}\n	w.askSettled(out)\n",
+			"w.reply.Ping == wire.PingVerdict{}\n	}\n"}},
 	},
 	{
 		name:    "map-order-leaks",
