@@ -82,6 +82,10 @@ func (j *judge) rounds() [][]string {
 	}
 }
 
+// mostMemory bounds the address space of one run: a mistake in a loop's end may
+// ask for ever more, and several at once would take the machine with them.
+const mostMemory = 6 << 30
+
 // patience is how many times as long as its bound on the processor's time a
 // run may take by the clock: it may wait for something that never comes.
 const patience = 10
@@ -93,7 +97,7 @@ func (j *judge) play(ctx context.Context, number int, arguments []string, enviro
 	defer cancel()
 	// The bound is on the processor's time: on a busy machine the clock says
 	// nothing about a mutant.
-	bounded := fmt.Sprintf(`ulimit -t %d; exec "$0" "$@"`, int(j.limit.Seconds()))
+	bounded := fmt.Sprintf(`ulimit -t %d -v %d; exec "$0" "$@"`, int(j.limit.Seconds()), mostMemory>>10)
 	call := append([]string{"-c", bounded, filepath.Join(j.tree, "simrun.mutants")}, arguments...)
 	cmd := exec.CommandContext(limited, "sh", append(append(call, j.scenarios()...), "-q", "-j", "1", "--fail-fast", "--json", "-")...)
 	cmd.Dir = j.tree
