@@ -61,7 +61,7 @@ func (d *Diagram) Data() ([]byte, error) {
 	d.settle()
 	o := object{
 		Head: d.Head, End: d.end, Records: len(d.at), Left: d.Left,
-		Groups: groupNames[:], Patterns: d.words.patterns, Arity: d.words.arity, Args: len(d.words.args),
+		Groups: groupNames[:], Stamps: []int{}, Flights: []int{}, Patterns: d.words.patterns, Arity: d.words.arity, Args: len(d.words.args),
 		Messages: len(d.messages.all), Types: d.messages.named, Lanes: d.lanes, Bars: d.contexts.bars,
 		Bands: d.bands, Marks: d.marks, Scans: len(d.scans), Broken: []Violation{},
 	}
