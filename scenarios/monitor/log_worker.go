@@ -5,9 +5,8 @@ import "vigil/core"
 // What one life of a worker has written so far.
 
 type workerLog struct {
-	instance core.InstanceID
-	started  bool
-	lastUID  uint64 // plus one
+	started bool
+	lastUID uint64 // plus one
 	// The message of each kind that is on its way, its uid plus one; 0 is none.
 	ping        uint64
 	registers   [2]message // the engine's, the recovery's
