@@ -97,14 +97,19 @@ func run(ctx context.Context, c *runConfig, log *slog.Logger) error {
 		v.abandon()
 		return err
 	}
+	var say func()
 	select {
 	case s := <-signals:
-		log.Info("stopping", "signal", s.String(), "drain_seconds", c.drain.Seconds(), "stop_seconds", c.stop.Seconds())
+		say = func() {
+			log.Info("stopping", "signal", s.String(), "drain_seconds", c.drain.Seconds(), "stop_seconds", c.stop.Seconds())
+		}
 	case <-ctx.Done():
-		log.Info("stopping", "reason", ctx.Err().Error())
+		say = func() { log.Info("stopping", "reason", ctx.Err().Error()) }
 	case <-v.server.Done():
-		log.Error("the server's loop has ended by itself")
+		say = func() { log.Error("the server's loop has ended by itself") }
 	}
+	close(v.stopping) // first: who reads that it stops must find it no longer ready
+	say()
 	return v.stop(signals)
 }
 
@@ -268,7 +273,6 @@ const echo = 250 * time.Millisecond
 // stop takes everything apart in order: the core first, which ends its reaper
 // before it clears anything, then what carried its messages, then its memory.
 func (v *service) stop(signals <-chan os.Signal) error {
-	close(v.stopping)
 	// The whole way out has one bound, and a second signal cuts it short.
 	ctx, cancel := context.WithTimeoutCause(context.Background(), max(v.config.scaled(v.config.stop), time.Second), errors.New("the bound on the time of a shutdown passed"))
 	defer cancel()
