@@ -97,7 +97,7 @@ func (j *judge) play(ctx context.Context, number int, arguments []string, enviro
 	defer cancel()
 	// The bound is on the processor's time: on a busy machine the clock says
 	// nothing about a mutant.
-	bounded := fmt.Sprintf(`ulimit -t %d -v %d; exec "$0" "$@"`, int(j.limit.Seconds()), mostMemory>>10)
+	bounded := fmt.Sprintf(`ulimit -t %d; ulimit -v %d; exec "$0" "$@"`, int(j.limit.Seconds()), mostMemory>>10)
 	call := append([]string{"-c", bounded, filepath.Join(j.tree, "simrun.mutants")}, arguments...)
 	cmd := exec.CommandContext(limited, "sh", append(append(call, j.scenarios()...), "-q", "-j", "1", "--fail-fast", "--json", "-")...)
 	cmd.Dir = j.tree
