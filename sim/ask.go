@@ -141,12 +141,7 @@ func (w *World) export(a *Ask, name uint64) {
 		at = int32(w.memory.allocateAs(who, w.processes[who+1].life, a.Request.Exports, a.Request.Groups))
 		c.memory = append(c.memory, exported{name, at})
 	}
-	w.handle = w.memory.handleOf(int(at), w.handle[:0])
-	w.tensors = append(w.tensors[:0], r.Exports...)
-	for i := range w.tensors {
-		w.tensors[i].Handle = w.handle
-	}
-	r.Exports = w.tensors
+	r.Exports = w.handedOut(int(at), r.Exports)
 }
 
 func (c *asker) find(name uint64) int32 {
@@ -183,30 +178,17 @@ func (w *World) eachBlock(at int32, r *wire.Request, visit func(tag *uint64, wan
 		for i, b := range r.Blocks[first:stop] {
 			end := int(k.Start) + (i+1)*size
 			if tag := m.tag(g, b); tag != nil && end <= len(k.Tokens) {
-				visit(tag, w.bytesOf(r, g, end), int(b), end)
+				visit(tag, bytesOf(k, g, end), int(b), end)
 			}
 		}
 		first = stop
 	}
 }
 
-// bytesOf stands for the bytes of the block that ends before token end. For
-// the first group they are those that an engine would have there.
-func (w *World) bytesOf(r *wire.Request, group, end int) uint64 {
-	k := &r.Key
-	var prefix, model, d core.Digest
-	for _, token := range k.Tokens[:end] {
-		prefix.Uint(uint64(token))
-	}
-	model.Bytes(k.Model)
-	model.Bytes(k.Salt)
-	d.Uint(uint64(prefix))
-	d.Uint(uint64(max(0, k.Worker))<<32 | uint64(k.WorldSize))
-	d.Uint(uint64(model))
-	if group > 0 {
-		d.Uint(uint64(group))
-	}
-	return uint64(d) | 1
+// bytesOf stands for the bytes of the block that ends before token end: those
+// that an engine would have there.
+func bytesOf(k *wire.Key, group, end int) uint64 {
+	return tagOf(prefixOf(k.Tokens[:end]), uint64(max(0, k.Worker)), uint64(k.WorldSize), modelOf(k.Model, k.Salt), group)
 }
 
 // answered takes in a message to a raw client.

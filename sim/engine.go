@@ -215,14 +215,7 @@ func (e *engine) inTheWay(first, count uint32) *submitted {
 // where the prefix up to its end folds to this.
 func (e *engine) tag(prefix uint64, group int) uint64 {
 	c := &e.plan.Config
-	var d core.Digest
-	d.Uint(prefix)
-	d.Uint(uint64(c.Rank)<<32 | uint64(c.WorldSize))
-	d.Uint(e.world.models[e.index])
-	if group > 0 {
-		d.Uint(uint64(group))
-	}
-	return uint64(d) | 1
+	return tagOf(prefix, uint64(c.Rank), uint64(c.WorldSize), e.world.models[e.index], group)
 }
 
 // tell is the adapter answering.

@@ -157,3 +157,14 @@ func (m *memory) misfit(o *core.CopyOrder, a *allocation) (what uint64, wrong bo
 	}
 	return 0, false
 }
+
+// handedOut is exports with the handle of the allocation that all lie in, valid
+// until the next are handed out.
+func (w *World) handedOut(allocation int, exports []core.Export) []core.Export {
+	w.handle = w.memory.handleOf(allocation, w.handle[:0])
+	w.tensors = append(w.tensors[:0], exports...)
+	for i := range w.tensors {
+		w.tensors[i].Handle = w.handle
+	}
+	return w.tensors
+}

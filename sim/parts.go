@@ -21,12 +21,7 @@ func (e *engine) registerAs(m *Memory) bool {
 			e.blocks = min(e.blocks, int(n))
 		}
 	}
-	w.handle = w.memory.handleOf(e.allocation, w.handle[:0])
-	w.tensors = append(w.tensors[:0], m.Exports...)
-	for i := range w.tensors {
-		w.tensors[i].Handle = w.handle
-	}
-	w.call = core.Call{Kind: core.CallRegister, Exports: w.tensors, Groups: m.Groups}
+	w.call = core.Call{Kind: core.CallRegister, Exports: w.handedOut(e.allocation, m.Exports), Groups: m.Groups}
 	e.call()
 	return true
 }
@@ -124,11 +119,7 @@ func (e *engine) eachPart(s *submitted, visit func(tag *uint64, want uint64, blo
 			if from < 0 || end > len(tokens) || tag == nil {
 				continue // no such tokens: what it asks for does not fit
 			}
-			var prefix core.Digest
-			for _, token := range tokens[:end] {
-				prefix.Uint(uint64(token))
-			}
-			visit(tag, e.tag(uint64(prefix), g), s.first+i, !s.store && end <= skip)
+			visit(tag, e.tag(prefixOf(tokens[:end]), g), s.first+i, !s.store && end <= skip)
 		}
 	}
 }

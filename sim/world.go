@@ -212,10 +212,7 @@ func (w *World) reset(plan *Plan, choices *Choices, observer Observer) {
 		wp := &plan.Workers[i]
 		e := &w.engines[i]
 		*e = engine{world: w, plan: wp, index: i, pending: e.pending[:0], blocks: w.blocksOf(wp), allocation: -1}
-		var d core.Digest
-		d.Bytes([]byte(wp.Config.Model))
-		d.Bytes([]byte(wp.Config.Salt))
-		w.models[i] = uint64(d)
+		w.models[i] = modelOf([]byte(wp.Config.Model), []byte(wp.Config.Salt))
 	}
 	if plan.FaultsOver > 0 {
 		w.push(evFaultsOver, 0, core.Time(plan.FaultsOver), 0)

@@ -99,13 +99,7 @@ func (l *Log) truth(r *core.Record) {
 				l.wrong(r, nobody, "a client was refused, and the log holds no refusal that was sent")
 			}
 		}
-	case core.ProcessStarted:
-		if r.A == 0 {
-			s.reset()
-		} else if w := int(r.A) - 1; w < len(l.workers) {
-			l.workers[w].reset()
-		}
-	case core.ProcessKilled:
+	case core.ProcessStarted, core.ProcessKilled:
 		if r.A == 0 {
 			s.reset()
 		} else if w := int(r.A) - 1; w < len(l.workers) {
